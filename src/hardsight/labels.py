@@ -129,14 +129,15 @@ def read_labels(labels: Any, classes: Classes = Classes(), counted: Sequence[str
         if not classes.integers:
             rule = rule_for_numbers(numbers, classes, counted)
             numbers = _below(rule.of_numbers(numbers), rule.class_names, classes.count)
-            return Labels(numbers, rule.class_names, rule.notes, rule.changes)
+            return Labels(numbers, rule.class_names, rule.notes + _note_of(labels, numbers), rule.changes)
         names = _as_names(numbers, classes)
     try:
         rule = rule_for_names({name for name in names if name is not None}, named)
     except UnknownName as error:
         row = names.index(error.name)
         raise LabelError(f"{error} The first is in row {row}.", row) from error
-    return Labels(rule.of_names(names), rule.class_names, rule.notes + _missing_note(labels, names), changed=True)
+    numbers = rule.of_names(names)
+    return Labels(numbers, rule.class_names, rule.notes + _note_of(labels, numbers), changed=True)
 
 
 def _as_names(numbers: np.ndarray, classes: Classes) -> list[str | None]:
@@ -319,13 +320,8 @@ def _written_names(labels: Written, known: frozenset[str]) -> list[str | None] |
     texts = [None if is_null(cell) else str(cell) for cell in labels]
     names = [None if text is None or is_missing(text, known) or (text == "-1" and unlabeled) else text for text in texts]
     held = {name for name in names if name is not None}
-    if not all(NUMBER.fullmatch(name.strip()) for name in held) or held and held <= known:
-        return names
-    if held & known:
-        other = sorted(held - known, key=natural_key)[0]
-        row = names.index(other)
-        raise LabelError(f"labels are the names of classes, such as {min(held & known)!r}, but row {row} holds {other!r}.", row)
-    return None
+    numbers = all(NUMBER.fullmatch(name.strip()) for name in held) and known.isdisjoint(held)
+    return None if numbers else names
 
 
 def is_missing(text: str, known: frozenset[str] = frozenset()) -> bool:
@@ -333,12 +329,17 @@ def is_missing(text: str, known: frozenset[str] = frozenset()) -> bool:
     return text.strip() in MISSING and text not in known
 
 
-def _missing_note(labels: Any, names: Sequence[str | None]) -> tuple[str, ...]:
-    """How many labels are words for null. Nulls themselves, and empty cells, need no word."""
+def missing_note(words: Iterable[str], missing: int, n: int) -> tuple[str, ...]:
+    """How many labels are missing in any spelling, if some are words for it: nulls and empty cells alone need no note."""
+    word = next((word for word in words if word.strip() not in ("", str(UNLABELED))), None)
+    return () if word is None else (f"{missing} of {n} labels are missing, such as {word!r}: unlabeled.",)
+
+
+def _note_of(labels: Any, numbers: np.ndarray) -> tuple[str, ...]:
     texts = labels if isinstance(labels, Written) else _texts(labels) or ()
-    words = [text for text, name in zip(texts, names, strict=False) if name is None and isinstance(text, str) and text.strip()]
-    words = [word for word in words if word != str(UNLABELED)]
-    return (f"{len(words)} labels such as {words[0]!r} mean that there is none: unlabeled.",) if words else ()
+    missing = numbers == UNLABELED
+    words = (text for text, gap in zip(texts, missing.tolist(), strict=False) if gap and isinstance(text, str))
+    return missing_note(words, int(missing.sum()), len(missing))
 
 
 def _as_numbers(cells: Written) -> list[int | float | None]:

@@ -361,6 +361,17 @@ class PeopleOptions(TypedDict, total=False):
     ask: int
     level: float
     seed: int
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
     maybe: float
     raters: Literal["equal", "dawid-skene"]
 

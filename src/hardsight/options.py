@@ -94,7 +94,7 @@ COMMON: dict[str, tuple[Any, str, dict[str, Any]]] = {  # the same meaning and s
         None, "Name of the last linear layer, if there are several candidates.",
         {"flag": "--head-layer", "metavar": "NAME", "decides": False},
     ),
-    "labels": (None, "Labels, if the snapshot has none: a .npy file.", {"metavar": "FILE"}),
+    "labels": (None, "Labels to use instead: a file by id (.csv, .parquet) or in order (.npy, text).", {"metavar": "FILE"}),
     "labels_from": (
         None, "Labels, if different from those of the data: a file, a column, or folder:N.",
         {"flag": "--labels", "metavar": "SOURCE", "decides": False},

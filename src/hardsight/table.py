@@ -19,20 +19,21 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from hardsight.checks import check_count
+from hardsight.checks import UNLABELED, check_count, check_labels
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
-from hardsight.files.class_names import as_text, holds_names
+from hardsight.files.class_names import as_text, holds_names, label_numbers, rule_for_columns, whole_numbers
 from hardsight.files.kinds import FORMATS, are_scores, check_format, finite_or_null, table_kind, with_formulas, without_formulas
 from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import Place, place
-from hardsight.files.reading import existing_file, read_json, reading
+from hardsight.files.reading import existing_file, naming, read_json, reading
 from hardsight.files.run import not_a_run
 from hardsight.files.table_files import read_csv, with_ids
 from hardsight.files.wide_tables import as_arrow, is_pandas, is_table
 from hardsight.files.writing import replacing
-from hardsight.labels import is_missing, natural_key
+from hardsight.labels import Classes, rule_for_numbers
 from hardsight.pandas_index import column_names, index_ids
 from hardsight.scores import SCORES
+from hardsight.screen import warn
 
 CLASSES = ("label", "predicted", "given_label", "suggested_label", "predicted_label")  # columns of class numbers
 TABLES = (*FORMATS, ".pq", ".tsv")  # extensions of scores tables that can be read
@@ -77,19 +78,17 @@ def is_scores(table: Any, by: str | None = None) -> bool:
     return are_scores(column_names(table) or (), by)
 
 
-def scores_given(source: Any) -> Any:
+def scores_given(source: Any, class_names: Sequence[str] | None = None) -> Any:
     """A scores table in memory (`ScoresTable`, pandas or polars) as Arrow, with original signs; anything else unchanged."""
     source = plain(source)
     if not is_table(source):
         return source
     try:
-        if not is_pandas(source):
-            return as_measured(_without_mark(as_arrow(source)))
-        table, ids = with_class_numbers(pa.Table.from_pandas(source, preserve_index=False)), index_ids(source)
-        table = as_measured(_without_mark(table))
-        return table if ids is None or "id" in table.column_names else table.add_column(0, "id", pa.array(ids))
+        table = pa.Table.from_pandas(source, preserve_index=False) if is_pandas(source) else as_arrow(source)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InputError(f"a table of scores has one kind of value per column: {first_line(error)}") from error
+    table, ids = as_measured(_without_mark(with_class_numbers(table, class_names))), index_ids(source)
+    return table if ids is None or "id" in table.column_names else table.add_column(0, "id", pa.array(ids))
 
 
 def hard_end(schema: pa.Schema, name: str) -> str:
@@ -165,17 +164,30 @@ def with_class_names(table: pa.Table, names: Sequence[str] | None = None) -> pa.
     return table
 
 
-def with_class_numbers(table: pa.Table, names: Sequence[str] | None = None) -> pa.Table:
-    """The inverse, of a table that was read from a format without metadata; by default, the classes are the names in order."""
-    held = [name for name in CLASSES if name in table.column_names and holds_names(table.schema.field(name).type)]
-    if not held or not set(table.column_names) & {"predicted", "status", "given_label"}:  # not written by score or clean
-        return table
-    words = {word for name in held for word in as_text(table.column(name)).unique().to_pylist() if word is not None}
-    names = names or sorted({word for word in words if not is_missing(word)}, key=natural_key)
-    for name in held:
-        numbers = pc.index_in(as_text(table.column(name)), value_set=pa.array(names, pa.string()), skip_nulls=True)
-        table = table.set_column(table.column_names.index(name), name, numbers.cast(pa.int64()))
-    return table.replace_schema_metadata(_noted(table.schema, {**table_notes(table.schema), "class_names": list(names)}))
+def with_class_numbers(table: pa.Table, class_names: Sequence[str] | None = None) -> pa.Table:
+    """The table with class numbers under these names in all its columns of classes: names, and numbers that count the names in
+    its metadata, are joined by name. By default, the classes are those of the metadata, or else the names held, in natural order.
+
+    Example:
+        >>> table = pa.table({"label": ["dog", None], "predicted": ["cat", "dog"]})
+        >>> with_class_numbers(table, ["dog", "cat"]).to_pydict()
+        {'label': [0, None], 'predicted': [1, 0]}
+    """
+    held = {name: table.column(name) for name in CLASSES if name in table.column_names}
+    texts = {f"column {name}": as_text(column) for name, column in held.items() if holds_names(column.type)}
+    counted = noted_class_names(table.schema)
+    classes = Classes(class_names).under(counted)
+    of_names = rule_for_columns(texts, classes)
+    numbers = [whole_numbers(column) for column in held.values() if not holds_names(column.type)]
+    rule = rule_for_numbers(np.concatenate([np.empty(0, np.int64), *numbers]), Classes(of_names.class_names), counted)
+    for note in (*of_names.notes, *rule.notes):
+        warn(note)
+    c = None if rule.class_names is None else len(rule.class_names)
+    for name, column in held.items():
+        with naming(f"column {name}"):
+            labels = check_labels(label_numbers(column, of_names if holds_names(column.type) else rule), None, c)
+        table = table.set_column(table.column_names.index(name), name, pa.array(labels, mask=labels < 0))
+    return table if rule.class_names in (None, counted) else _under_names(table, rule.class_names)
 
 
 def renumbered(table: pa.Table, numbers: np.ndarray, names: Sequence[str]) -> pa.Table:
@@ -184,6 +196,10 @@ def renumbered(table: pa.Table, numbers: np.ndarray, names: Sequence[str]) -> pa
         if column.name in CLASSES and pa.types.is_integer(column.type):
             known = pc.if_else(pc.greater_equal(table.column(index), 0), table.column(index), None)
             table = table.set_column(index, column, pc.take(pa.array(numbers, column.type), known))
+    return _under_names(table, names)
+
+
+def _under_names(table: pa.Table, names: Sequence[str]) -> pa.Table:
     return table.replace_schema_metadata(_noted(table.schema, {**table_notes(table.schema), "class_names": list(names)}))
 
 
@@ -195,18 +211,16 @@ def _noted(schema: pa.Schema, notes: dict[str, Any]) -> dict[bytes, bytes] | Non
 def read_scores(path: str | os.PathLike[str], class_names: Sequence[str] | None = None) -> pa.Table:
     """A scores table from Parquet, CSV (or .tsv) or JSON, or from the run directory that holds it.
 
-    Scores have their original signs: a hardness table is converted back. `class_names` numbers the classes of formats that have
-    no metadata; by default they are numbered in the order of their names.
+    Scores have their original signs: a hardness table is converted back. Classes are numbered as in `class_names`; by default as
+    in the metadata, which CSV and JSON do not have: there, in the order of their names.
     """
     path = place(path)
     if path.is_dir() and not (path / "scores.parquet").is_file() and not (path / "run.json").is_file():
         raise FileError(not_a_run(path))
     path = path / "scores.parquet" if path.is_dir() else path
-    if path.suffix.lower() in (".csv", ".tsv"):
-        return as_measured(_without_mark(with_class_numbers(_read_csv(existing_file(path)), class_names)))
-    if path.suffix.lower() == ".json":
-        return as_measured(_without_mark(with_class_numbers(_read_json(existing_file(path)), class_names)))
-    return as_measured(read_parquet(path))
+    read = {".csv": _read_csv, ".tsv": _read_csv, ".json": _read_json}.get(path.suffix.lower(), read_parquet)
+    with naming(path):
+        return as_measured(_without_mark(with_class_numbers(read(existing_file(path)), class_names)))
 
 
 def _without_mark(table: pa.Table) -> pa.Table:
@@ -225,12 +239,10 @@ def _read_csv(path: Place) -> pa.Table:
     kinds = {"id": pa.string(), "path": pa.string(), "split": pa.string(), "status": pa.string()}
     table = read_csv(path, "not a readable scores table", kinds)
     for name in CLASSES:
-        if name in table.column_names:
-            column = table.column(name)
-            kind = pa.string() if holds_names(column.type) else pa.int64()
-            with reading(path, "not a readable scores table"):
-                column = as_text(column) if kind == pa.string() else column.cast(kind)
-            table = table.set_column(table.column_names.index(name), name, column)
+        if name in table.column_names and holds_names(table.schema.field(name).type):
+            text = as_text(table.column(name))
+            known = pc.if_else(pc.equal(text, str(UNLABELED)), None, text)
+            table = table.set_column(table.column_names.index(name), name, known)
     if "label" in table.column_names and holds_names(table.schema.field("label").type) and not are_scores(table.column_names):
         raise FileError(f"{path}: a table of scores has class numbers in label. Score a table of features first: {SCORE_IT}.")
     return table if "id" not in table.column_names else with_ids(path, table, with_formulas(table.column("id")))

@@ -9,13 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from hardsight.attacks.settings import AttackSettings
+from hardsight.attacks.target import check_target
+from hardsight.checking.check import default_output
 from hardsight.data import ImageData, open_any, open_data
-from hardsight.errors import HardsightError, InputError
+from hardsight.errors import FileError, HardsightError, InputError
+from hardsight.files.kinds import holds_scores, kind_of
+from hardsight.files.places import SAMPLE_ENDINGS
+from hardsight.files.writing import check_output
 from hardsight.snapshot import Snapshot
 
 
@@ -37,12 +44,12 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "remote": ("ftp://example.org/x.tar", {}, "only local paths, s3://, gs://, hf:// and https:// are supported, not ftp://"),
     "a document": ("x.docx", {}, r"a data file must be \.csv"),
     "one picture": ("root/cat/00.png", {}, "pass its folder"),
-    "limit 0": ("root", {"limit": 0}, "limit must be 1 or more"),
-    "limit -1": ("root", {"limit": -1}, "limit must be 1 or more"),
-    "limit True": ("root", {"limit": True}, "limit must be 1 or more"),
-    "limit 2.5": ("root", {"limit": 2.5}, "limit must be 1 or more"),
+    "limit 0": ("root", {"limit": 0}, "limit must be at least 1, got 0"),
+    "limit -1": ("root", {"limit": -1}, "limit must be at least 1, got -1"),
+    "limit True": ("root", {"limit": True}, "limit must be a whole number, got True"),
+    "limit 2.5": ("root", {"limit": 2.5}, "limit must be a whole number, got 2.5"),
     "split": ("root", {"split": "gold"}, "'gold'.* train, val or test"),
-    "too few labels": ("root", {"labels_from": "short.txt"}, "12 here, got 2"),
+    "too few labels": ("root", {"labels_from": "short.txt"}, "got 2 labels for 12 samples"),
     "other labels": ("root", {"labels_from": "other.csv"}, "none of its rows"),
     "no label file": ("root", {"labels_from": "coarse"}, "neither an existing file"),
     "no folders": ("digits", {"labels_from": "folder:1"}, "needs images in folders"),
@@ -169,6 +176,14 @@ def test_what_an_input_is(tmp_path: Path) -> None:
     pq.write_table(pa.table({"path": ["a.png"]}), tmp_path / "images.parquet")
     pq.write_table(pa.table({"id": [1], "avh": [0.5]}), tmp_path / "scores.parquet")
     (tmp_path / "scores.json").write_text('[{"id": 1, "avh": 0.5}]')
+    for name in ("wide.csv", "wide.parquet"):  # features, though not which
+        frame = pd.DataFrame({"id": ["a", "b"], "f0": [1.0, 2.0], "f1": [3.0, 4.0], "label": [0, 1]})
+        frame.to_csv(tmp_path / name, index=False) if name.endswith("csv") else frame.to_parquet(tmp_path / name)
+        assert kind_of(tmp_path / name) == "snapshot" and not holds_scores(tmp_path / name)
+        assert len(Snapshot.open(tmp_path / name, features="f*")) == 2
+        with pytest.raises(HardsightError, match="--features 'f\\*'"):
+            open_any(tmp_path / name)
+        (tmp_path / name).unlink()
     (tmp_path / "folder").mkdir()
     Image.new("RGB", (2, 2)).save(tmp_path / "folder" / "a.png")
     expected = {"features": Snapshot, "images": ImageData, "scores": pa.Table, "folder": ImageData}
@@ -179,3 +194,27 @@ def test_what_an_input_is(tmp_path: Path) -> None:
     assert scores.to_pydict() == {"id": [7], "path": ["a.png"], "status": ["ok"], "avh": [0.5]}  # type: ignore[union-attr]
     with pytest.raises(InputError, match="which does not exist"):
         open_any(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("ending", SAMPLE_ENDINGS)
+def test_a_format_of_samples_is_known_everywhere(tmp_path: Path, ending: str) -> None:
+    path, marks = tmp_path / f"photo{ending}", tmp_path / "photo.review.parquet"
+    assert default_output(f"photo{ending}") == "hardsight-photo"
+    with pytest.raises(InputError, match=f"photo{ending} gives no gradients"):
+        check_target(str(path), AttackSettings())
+    path.touch()
+    marks.touch()
+    with pytest.raises(FileError, match="holds review marks"):
+        check_output(marks)
+
+
+def test_scores_of_every_ending(tmp_path: Path) -> None:
+    table = pa.table({"id": ["a"], "label": [0], "predicted": [1], "status": ["ok"]})
+    for ending, separator in ((".csv", ","), (".tsv", "\t"), (".parquet", ""), (".pq", ""), (".json", "")):
+        path = tmp_path / f"s{ending}"
+        if separator:
+            table.to_pandas().to_csv(path, sep=separator, index=False)
+        else:
+            path.write_text('[{"id": "a", "predicted": 1, "status": "ok"}]') if ending == ".json" else pq.write_table(table, path)
+        assert kind_of(path) == "scores" and holds_scores(path)
+        assert Snapshot.open(path).columns(["predicted"]).to_pydict() == {"predicted": [1]}

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -173,6 +175,8 @@ def test_every_pair_of_domains(tmp_path: Path, cli: Callable[..., Any]) -> None:
         (["upward.npz:day", "upward.npz:../../x"], "'../../x' is not a valid folder name"),
         (["unlabeled.npz", "both.npz:day"], "the source has no labels"),
         (["both.npz:day", "narrow.npz"], "source features have 8 columns, target features 2"),
+        (["wide.csv", "both.npz:day"], "wide.csv: which columns are the features?"),
+        (["scores.csv", "both.npz:day"], "scores.csv is a table of scores"),
         (["narrow.npz"], "needs a domain column with at least two domains"),
         (["digits", "digits", "--methods", "cbst"], "images need a model"),
         (["digits", "digits", "--model", "lenet", "--hidden", "9"], "hidden is for features; these are images"),
@@ -199,10 +203,25 @@ def test_bad_input_is_one_line_and_no_output(
     np.savez("named.npz", features=there, labels=labels, class_names=["ape", "bat", "cat"])
     np.savez("unlike.npz", features=there, labels=labels, class_names=["dog", "eel", "fox"])
     np.savez("narrow.npz", features=there[:, :2], labels=labels)
+    Path("wide.csv").write_text("f0,f1,label\n1,2,0\n3,4,1\n")
+    Path("scores.csv").write_text("id,predicted,status\na,0,ok\n")
     np.savez("one.npz", features=there, labels=labels, domain=np.array(["day"] * len(labels)))
     done = cli("adapt", *words, "-o", "out")
     refused(done, message)
     assert done.out == "" and not Path("out").exists()
+
+
+def test_a_frame_is_a_domain() -> None:
+    there, _, labels = domains()
+    frame = pd.DataFrame(there, columns=[f"f{k}" for k in range(8)]).assign(label=labels, domain="day")
+    of_arrays, _ = open_domain((there, labels))
+    for spec in (frame, pa.Table.from_pandas(frame), Snapshot.open(frame, labels="label")):
+        data, name = open_domain(spec)
+        assert isinstance(data, Snapshot) and name == "data" and domain_names(data) == ["day"]
+        assert isinstance(of_arrays, Snapshot) and data.features is not None and of_arrays.features is not None
+        assert np.array_equal(data.features, of_arrays.features) and data.labels.tolist() == labels.tolist()
+    with pytest.raises(InputError, match="holds scores"):
+        open_domain(pd.DataFrame({"id": ["a"], "label": [0], "predicted": [0], "status": ["ok"]}))
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "/tmp/x", "a/b", "a\\b", "a\nb", "a\0b", "é" * 51])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -251,3 +252,14 @@ def test_answers_that_the_command_refuses(tmp_path: Path, cli: Callable[..., Any
     write_csv(table, tmp_path / name)
     refused(cli("people", tmp_path / "run.npz", "--answers", tmp_path / name, "-o", tmp_path / "out.csv"), name, *words)
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_people_opens_what_a_snapshot_opens() -> None:
+    found = people(SNAPSHOT, answers(200))
+    frame = pd.DataFrame(FEATURES, columns=[f"f{k}" for k in range(D)]).assign(class_of=LABELS, id=IDS)
+    for opened in (
+        people(FEATURES, answers(200), head=HEAD, labels=LABELS, ids=IDS),
+        people(frame, answers(200), head=HEAD, labels="class_of", features="f*"),
+    ):
+        assert opened.table["id"].equals(found.table["id"])
+        assert np.allclose(opened.table["predicted_frequency"], found.table["predicted_frequency"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import tarfile
 import tempfile
 import warnings
@@ -34,7 +35,7 @@ class Dataset:
     """Labels as a user has them; `typed` are those of a file with types."""
 
     labels: list[Any]
-    ids: list[str]
+    ids: list[Any]
     class_names: list[str] | None
 
     @property
@@ -92,6 +93,53 @@ def of_csv(data: Dataset, folder: Path) -> Snapshot:
     return Snapshot.load(folder / "s.csv", features="f*", class_names=data.class_names)
 
 
+def of_labels_by_id(data: Dataset, folder: Path) -> Snapshot:
+    np.savez(folder / "s.npz", features=data.features, ids=data.ids)
+    pq.write_table(data.table.drop_columns(["features"]).take(list(range(len(data.ids)))[::-1]), folder / "y.parquet")
+    return Snapshot.load(folder / "s.npz", labels=folder / "y.parquet", class_names=data.class_names)
+
+
+def of_probs(data: Dataset, folder: Path) -> Snapshot:
+    """A frame of probabilities whose columns are named after the classes, with as many as there are."""
+    names = data.class_names or Snapshot(data.features, labels=data.labels).class_names
+    largest = max((label for label in data.labels if isinstance(label, int)), default=0)
+    frame = pd.DataFrame(np.full((len(data.ids), 1), 0.1), index=pd.Index(data.ids, dtype=object))
+    frame = pd.concat([frame] * (largest + 1 if names is None else len(names)), axis=1)
+    frame.columns = range(len(frame.columns)) if names is None else names  # type: ignore[assignment]
+    return Snapshot(probs=frame, labels=data.labels, class_names=data.class_names)
+
+
+def scores_of(data: Dataset) -> pa.Table:
+    n = len(data.ids)
+    columns = {"id": data.ids, "label": pa.array(data.labels), "predicted": pa.array(data.labels[::-1])}
+    return pa.table({**columns, "status": ["ok"] * n, "avh": [0.5] * n})
+
+
+def of_scores(data: Dataset, folder: Path) -> Snapshot:
+    return both_columns(data, Snapshot.open(scores_of(data), class_names=data.class_names))
+
+
+def of_scores_frame(data: Dataset, folder: Path) -> Snapshot:
+    return both_columns(data, Snapshot.open(scores_of(data).to_pandas(), class_names=data.class_names))
+
+
+def of_scores_parquet(data: Dataset, folder: Path) -> Snapshot:
+    pq.write_table(scores_of(data), folder / "s.parquet")
+    return both_columns(data, Snapshot.open(folder / "s.parquet", class_names=data.class_names))
+
+
+def of_scores_json(data: Dataset, folder: Path) -> Snapshot:
+    (folder / "s.json").write_text(json.dumps(scores_of(data).to_pylist()))
+    return both_columns(data, Snapshot.open(folder / "s.json", class_names=data.class_names))
+
+
+def both_columns(data: Dataset, opened: Snapshot) -> Snapshot:
+    """What is predicted here are the labels backwards: both columns are read by one rule."""
+    labels, predicted = (opened.columns([name]).column(0).to_pylist() for name in ("label", "predicted"))
+    assert predicted == labels[::-1]
+    return opened
+
+
 def of_labels_file(data: Dataset, folder: Path) -> Snapshot:
     text = any(isinstance(label, str) for label in data.labels)
     labels = data.written if text else [-1 if label is None else label for label in data.labels]
@@ -100,22 +148,29 @@ def of_labels_file(data: Dataset, folder: Path) -> Snapshot:
     return Snapshot.load(folder / "s.npz", labels=folder / "y.npy", class_names=data.class_names)
 
 
+def named_alike(images: ImageData, data: Dataset) -> ImageData:
+    """The images under the class names of the user, as `extract` takes them."""
+    from hardsight.extraction.inputs import _named
+
+    return _named(images, data.class_names)  # type: ignore[return-value]
+
+
 def of_image_csv(data: Dataset, folder: Path) -> ImageData:
     paths = [f"{row}.png" for row in range(len(data.ids))]
     pd.DataFrame({"path": paths, "id": data.ids, "label": data.written}).to_csv(folder / "i.csv", index=False)
-    return open_data(folder / "i.csv")
+    return named_alike(open_data(folder / "i.csv"), data)
 
 
 def of_image_parquet(data: Dataset, folder: Path) -> ImageData:
     paths = [f"{row}.png" for row in range(len(data.ids))]
     pq.write_table(pa.table({"path": paths, "id": data.ids, "label": pa.array(data.labels)}), folder / "i.parquet")
-    return open_data(folder / "i.parquet")
+    return named_alike(open_data(folder / "i.parquet"), data)
 
 
 def of_encoded(data: Dataset, folder: Path) -> ImageData:
     images = [{"bytes": PNG, "path": None}] * len(data.ids)
     pq.write_table(pa.table({"image": images, "id": data.ids, "label": pa.array(data.labels)}), folder / "e.parquet")
-    return open_data(folder / "e.parquet")
+    return named_alike(open_data(folder / "e.parquet"), data)
 
 
 def of_tar(data: Dataset, folder: Path) -> ImageData:
@@ -125,7 +180,7 @@ def of_tar(data: Dataset, folder: Path) -> ImageData:
                 info = tarfile.TarInfo(name)
                 info.size = len(content)
                 tar.addfile(info, io.BytesIO(content))
-    return open_data(folder / "t.tar")
+    return named_alike(open_data(folder / "t.tar"), data)
 
 
 def of_labels_csv(data: Dataset, folder: Path) -> ImageData:
@@ -134,7 +189,7 @@ def of_labels_csv(data: Dataset, folder: Path) -> ImageData:
         (folder / "images" / f"{row}.png").write_bytes(PNG)
     names = [f"{row}.png" for row in range(len(data.ids))]
     pd.DataFrame({"id": names, "label": data.written}).to_csv(folder / "l.csv", index=False)
-    return open_data(folder / "images", labels_from=folder / "l.csv")
+    return named_alike(open_data(folder / "images", labels_from=folder / "l.csv"), data)
 
 
 def png() -> bytes:
@@ -146,8 +201,9 @@ def png() -> bytes:
 PNG = png()
 Door = Callable[[Dataset, Path], Snapshot | ImageData]
 SAMPLES: list[Door] = [
-    of_list, of_pandas, of_pandas_index, of_polars, of_arrow, of_dataset, of_parquet, of_csv, of_labels_file
+    of_list, of_pandas, of_pandas_index, of_polars, of_arrow, of_dataset, of_parquet, of_csv, of_labels_file,
 ]  # fmt: skip
+MORE: list[Door] = [of_labels_by_id, of_probs, of_scores, of_scores_frame, of_scores_parquet, of_scores_json]
 IMAGES: list[Door] = [of_image_csv, of_image_parquet, of_encoded, of_tar, of_labels_csv]
 OWN_IDS = (of_tar, of_labels_csv)  # names of files
 
@@ -199,7 +255,19 @@ def test_digits_that_are_names(labels: list[Any], class_names: list[str]) -> Non
 def test_a_name_that_no_class_has(labels: list[Any], other: str) -> None:
     kept = [label for label in labels if label not in MISSING]
     refused = {door.__name__: through(door, dataset([*kept, other][-6:], ["3", "7"])) for door in SAMPLES}
-    assert set(refused.values()) == {"refused"}
+    assert set(refused.values()) == {"refused"}, refused
+
+
+@pytest.mark.parametrize("door", [*SAMPLES, *MORE, *IMAGES])
+def test_a_name_that_is_not_among_the_given_ones(door: Door) -> None:
+    assert through(door, dataset(["cat", "dog", "cat"], ["cat", "cow"])) == "refused"
+
+
+def test_integer_ids() -> None:
+    data = Dataset(["dog", None, "cat"], [10, 7, 100], None)
+    results = {door.__name__: through(door, data) for door in (*SAMPLES, *MORE)}
+    check_same(results)
+    assert results["of_list"] == ([1, -1, 0], ["cat", "dog"], [10, 7, 100])
 
 
 def check_same(results: dict[str, Any]) -> None:
@@ -209,6 +277,6 @@ def check_same(results: dict[str, Any]) -> None:
         assert found[2] in (None, ids), door
 
 
-@pytest.mark.parametrize("door", SAMPLES)
+@pytest.mark.parametrize("door", [*SAMPLES, *MORE, *IMAGES])
 def test_fractions_are_refused(door: Door) -> None:
     assert through(door, dataset([0.0, 1.0, 1.5])) == "refused"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -292,15 +293,95 @@ def test_a_file_of_labels(tmp_path: Path) -> None:
         open_data(tmp_path, labels_from=tmp_path / "labels.csv")
 
 
+LABEL_FILES = ("csv", "tsv", "parquet", "npy", "txt", "pairs.txt")
+
+
+def label_file(folder: Path, kind: str, labels: list[Any], ids: list[Any]) -> Path:
+    """Labels in a file: in another order where they are joined by id."""
+    path, frame = folder / f"y.{kind}", pd.DataFrame({"id": ids, "label": labels})[::-1]
+    if kind in ("csv", "tsv"):
+        frame.to_csv(path, index=False, sep="\t" if kind == "tsv" else ",")
+    elif kind == "parquet":
+        pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), path)
+    elif kind == "npy":
+        np.save(path, np.array(labels))
+    else:
+        rows = frame.values.tolist()
+        path.write_text("\n".join(map(str, labels) if kind == "txt" else (f"{id} {label}" for id, label in rows)) + "\n")
+    return path
+
+
+def snapshot_file(folder: Path, kind: str, ids: list[Any]) -> Path:
+    """Two features of each sample, with other labels beside them."""
+    features, wrong = FEATURES[: len(ids)], np.zeros(len(ids), int)
+    if kind == "npz":
+        np.savez(folder / "s.npz", features=features, ids=ids, labels=wrong)
+    elif kind == "csv":
+        pd.DataFrame(features, columns=["f0", "f1"]).assign(id=ids, label=wrong).to_csv(folder / "s.csv", index=False)
+    elif kind == "parquet":
+        pq.write_table(
+            pa.table({"features": features.tolist(), "id": ids, "label": wrong}), folder / "s.parquet", row_group_size=2
+        )
+    else:
+        (folder / "s.run").mkdir()
+        for number, rows in enumerate((slice(0, 1), slice(1, None))):
+            part = pa.table({"features": features[rows].tolist(), "id": ids[rows], "label": wrong[rows]})
+            pq.write_table(part, folder / "s.run" / f"{number}.parquet")
+    return folder / f"s.{kind}"
+
+
+@pytest.mark.parametrize("of", ["npz", "csv", "parquet", "run"])
+@pytest.mark.parametrize("kind", LABEL_FILES)
+def test_labels_of_a_snapshot_in_a_file(tmp_path: Path, kind: str, of: str) -> None:
+    ids: list[Any] = ["b", "a", "d"] if of != "parquet" else [5, 3, 10]
+    x, features = snapshot_file(tmp_path, of, ids), {"features": "f*"} if of == "csv" else {}
+    for labels in (["dog", "cat", "dog"], [1, 0, 1]):
+        y = label_file(tmp_path, kind, labels, ids)
+        snapshot = Snapshot.open(x, labels=str(y), class_names=["cat", "dog", "cow"], **features)
+        assert snapshot.labels.tolist() == [1, 0, 1] == [int(k) for batch in snapshot.batches(rows=1) for k in batch.labels]
+        assert snapshot.take([2, 1]).labels.tolist() == [1, 0]
+        other = Snapshot(FEATURES, class_names=["dog", "cow", "cat"])
+        assert snapshot.numbered_as(other).labels.tolist() == [0, 2, 0]
+        with pytest.raises(InputError, match="'dog'|1"):
+            Snapshot.open(x, labels=y, class_names=["cat"], **features)
+    if kind in ("npy", "txt"):
+        with pytest.raises(InputError, match="y.* got 2 labels for 3 samples"):
+            Snapshot.open(x, labels=label_file(tmp_path, kind, [0, 1], ids[:2]), **features)
+        return
+    with pytest.warns(UserWarning, match=f"no label for 1 of 3 samples, such as '{ids[2]}'"):
+        snapshot = Snapshot.open(x, labels=label_file(tmp_path, kind, ["dog", "cat"], ids[:2]), **features)
+    assert snapshot.labels.tolist() == [1, 0, -1]
+    with pytest.raises(InputError, match=f"'{ids[0]}' has 'cat' and 'dog'"):
+        Snapshot.open(x, labels=label_file(tmp_path, kind, ["dog", "cat"], [ids[0], ids[0]]), **features)
+    with pytest.raises(InputError, match="own look like 'zebra'"):
+        Snapshot.open(x, labels=label_file(tmp_path, kind, ["dog"], ["zebra"]), **features)
+
+
+def test_a_run_is_scored_with_the_labels_of_a_file(tmp_path: Path, cli: Any) -> None:
+    ids = ["b", "a", "d"]
+    x, y = snapshot_file(tmp_path, "run", ids), label_file(tmp_path, "csv", [0, 0, 1], ids)
+    np.save(tmp_path / "w.npy", np.eye(2))
+    done = cli("score", x, "--labels", y, "--head", tmp_path / "w.npy", "--scores", "avh", "-o", tmp_path / "s.parquet")
+    assert done.code == 0, done.err
+    assert pq.read_table(tmp_path / "s.parquet").column("avh").to_pylist() == pytest.approx([0, 0.5, 0])
+
+
 @pytest.mark.parametrize("word", ["#N/A", "NaN", "nan", "NA", "None", "null", ""])
 def test_words_for_missing_labels(tmp_path: Path, word: str) -> None:
     for values in (["cat", word, "dog", "cat"], Written(["0", word, "1", "0"])):
         read = read_labels(values)
         assert read.numbers.tolist() == [0, -1, 1, 0] and word not in (read.class_names or [])
-    assert any("1 labels" in note for note in read_labels(["cat", word]).notes) == bool(word)
+    for cells in (["cat", word, None, ""], Written(["cat", word, "", "-1"]), Written(["0", word, None, ""])):
+        notes = read_labels(cells).notes
+        assert notes == ((f"3 of 4 labels are missing, such as {word!r}: unlabeled.",) if word else ())
+    pq.write_table(pa.table({"features": FEATURES.tolist(), "label": ["cat", word, None, ""]}), tmp_path / "n.parquet")
+    (tmp_path / "s.csv").write_text(f"id,f0,label\na,1,1\nb,2,{word}\nc,3,0\nd,4,\n")
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        assert Snapshot.load(tmp_path / "n.parquet").labels.tolist() == [0, -1, -1, -1]
+        assert Snapshot.load(tmp_path / "s.csv", features="f*").labels.tolist() == [1, -1, 0, -1]
+    assert [str(warning.message)[:6] for warning in warned] == (["3 of 4", "2 of 4"] if word else [])
     assert read_labels(["cat", word], Classes(["cat", word])).numbers.tolist() == [0, 1]  # unless a class has this name
-    (tmp_path / "s.csv").write_text(f"id,f0,label\na,1,1\nb,2,{word}\nc,3,0\n")
-    assert Snapshot.load(tmp_path / "s.csv", features="f*").labels.tolist() == [1, -1, 0]
 
 
 IDS = ["007", "", "=1+1", "a\0", "'=1", "-1"]
@@ -337,3 +418,66 @@ def test_names_in_a_table_of_scores(tmp_path: Path, ending: str) -> None:
     with pytest.warns(UserWarning, match="'NA'"):
         snapshot = Snapshot.open(path)
     assert snapshot.labels.tolist() == [1, -1, 0] and snapshot.class_names == ["cat", "dog"]
+
+
+SCORES_DOORS = ("csv", "json", "parquet", "pandas", "polars", "arrow")
+
+
+def table_of_scores(door: str, folder: Path, **columns: list[Any]) -> Any:
+    """A table of scores as each door takes it."""
+    n = len(columns["label"])
+    table = pa.table({"id": list("abcdef")[:n], **columns, "status": ["ok"] * n, "avh": [0.25] * n})
+    path = folder / f"s.{door}"
+    if door in ("pandas", "polars", "arrow"):
+        return pd.DataFrame(table.to_pydict()) if door == "pandas" else pl.from_arrow(table) if door == "polars" else table
+    if door == "parquet":
+        pq.write_table(table, path)
+    elif door == "csv":
+        pd.DataFrame(table.to_pydict()).to_csv(path, index=False)
+    else:
+        path.write_text(json.dumps(table.to_pylist()))
+    return path
+
+
+@pytest.mark.parametrize("door", SCORES_DOORS)
+def test_a_table_of_scores_is_joined_by_name(tmp_path: Path, door: str) -> None:
+    x = table_of_scores(door, tmp_path, label=["dog", "cat", None], predicted=["cat", "cat", "dog"])
+    for class_names, labels, predicted in (
+        (["dog", "cat"], [0, 1, -1], [1, 1, 0]),
+        (["cat", "cow", "dog"], [2, 0, -1], [0, 0, 2]),  # a class without samples keeps its number
+        (None, [1, 0, -1], [0, 0, 1]),
+    ):
+        snapshot = Snapshot.open(x, class_names=class_names)
+        assert snapshot.labels.tolist() == labels and snapshot.class_names == (class_names or ["cat", "dog"])
+        scores = snapshot.scores(["avh"])
+        assert (
+            scores["label"].to_pylist() == [None if k < 0 else k for k in labels] and scores["predicted"].to_pylist() == predicted
+        )
+    for class_names in (["dog", "cow"], ["cow", "dog"], ["dog"]):
+        with pytest.raises(InputError, match=r"column label, row 1: .*'cat'.* the classes are (dog|cow)"):
+            Snapshot.open(x, class_names=class_names)
+    if isinstance(x, Path):
+        assert read_scores(x, ["dog", "cat"])["predicted"].to_pylist() == [1, 1, 0]
+        with pytest.raises(InputError, match=f"{x}: column label, row 1: .*'cat'"):
+            read_scores(x, ["dog", "cow"])
+
+
+@pytest.mark.parametrize("door", SCORES_DOORS)
+def test_numbers_in_a_table_of_scores(tmp_path: Path, door: str) -> None:
+    x = table_of_scores(door, tmp_path, label=[2, 1], predicted=[1, 1])
+    with pytest.warns(UserWarning, match="1 was subtracted"):  # of both columns
+        scores = Snapshot.open(x, class_names=["dog", "cat"]).scores(["avh"])
+    assert (scores["label"].to_pylist(), scores["predicted"].to_pylist()) == ([1, 0], [0, 0])
+    x = table_of_scores(door, tmp_path, label=[0, 1], predicted=[1, 3])
+    with pytest.raises(InputError, match=r"column predicted: .* the first rows: 1 \(3\)"):
+        Snapshot.open(x, class_names=["dog", "cat"])
+
+
+def test_numbers_of_a_table_count_the_names_of_its_own(tmp_path: Path) -> None:
+    table = score(np.eye(2), np.eye(2), [0, 1], class_names=["cat", "dog"])
+    table.save(tmp_path / "s.parquet")
+    for x in (table, table.table, tmp_path / "s.parquet"):
+        snapshot = Snapshot.open(x, class_names=["dog", "cat"])
+        assert snapshot.labels.tolist() == [1, 0] and snapshot.columns(["predicted"])["predicted"].to_pylist() == [1, 0]
+        with pytest.raises(InputError, match="'dog' is class 1 of 2 of the labels and class 0 of 2"):
+            Snapshot.open(x, class_names=["dog", "cow"])

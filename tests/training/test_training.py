@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -24,7 +25,7 @@ pytest.importorskip("accelerate")
 
 from safetensors.torch import load_file
 
-from hardsight import training
+from hardsight import Snapshot, training
 from hardsight.data import open_data
 from hardsight.errors import FileError, InputError, RunError, TrainingError
 from hardsight.losses import SoftmaxLoss
@@ -344,6 +345,23 @@ def test_labels_of_a_watched_set_follow_the_names(tmp_path: Path) -> None:
     np.savez(tmp_path / "other.npz", images=images, labels=[0, 1] * 4 + [0], class_names=["c", "dog"])
     with pytest.raises(InputError, match="other has samples of a class .*, 'dog'"):
         hardsight.train(sets["train"], tmp_path / "no", model="DigitsCNN", epochs=1, watch={"other": sets["other"]})
+
+
+def test_a_frame_and_a_snapshot_train_as_arrays_do(tmp_path: Path) -> None:
+    inputs, labels = points()
+    frame = pd.DataFrame(inputs, columns=["x", "y", "z"]).assign(label=labels)
+    runs = [
+        on_points(tmp_path / name, data=data, watch=None).run / "dynamics" / "epoch=0002.parquet"
+        for name, data in {
+            "arrays": (inputs, labels),
+            "frame": frame,
+            "arrow": pa.Table.from_pandas(frame),
+            "snapshot": Snapshot.open(frame, features="x,y,z"),
+        }.items()
+    ]
+    assert all(pq.read_table(run).equals(pq.read_table(runs[0])) for run in runs)
+    with pytest.raises(InputError, match="holds scores"):
+        on_points(tmp_path / "no", data=hardsight.score(inputs, labels=labels))
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from hardsight.data.labels import renumbered
 from hardsight.data.opening import check_files
 from hardsight.errors import InputError
 from hardsight.files.checksums import check
+from hardsight.files.places import SAMPLE_ENDINGS
 from hardsight.files.reading import reading
 from hardsight.files.run import read_start
 from hardsight.labels import counted_from_zero
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from hardsight.models.network import Network
 
 HELD_OUT = ("test", "val")  # what is attacked by default
-NO_GRADIENTS = (".onnx", ".skops", ".npz", ".npy", ".parquet", ".csv", ".safetensors")  # arrays do not lead back to an image
+NO_GRADIENTS = (*SAMPLE_ENDINGS, ".onnx", ".skops", ".safetensors")  # arrays do not lead back to an image
 MOST_REFERENCE = 20_000  # training samples that Gaussians are fitted to
 
 

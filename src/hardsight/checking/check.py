@@ -32,7 +32,7 @@ from hardsight.checking.findings import COPIES, Checked
 from hardsight.checking.settings import CheckSettings
 from hardsight.data import BrokenImage, ImageData, open_data
 from hardsight.data.decoding import REASONS, within
-from hardsight.data.encoded import holds_encoded, image_column, is_dataset
+from hardsight.data.encoded import holds_encoded, is_image_dataset
 from hardsight.data.image_quality import MEASURES, SIDE, Quality, given_away
 from hardsight.data.opening import DIGITS
 from hardsight.data.run_images import pictures_of
@@ -43,7 +43,7 @@ from hardsight.extraction.parts import class_names_metadata
 from hardsight.files.heads import save_head
 from hardsight.files.kinds import kind_of
 from hardsight.files.parquet import read_parquet
-from hardsight.files.places import Remote, place, place_on_disk
+from hardsight.files.places import SAMPLE_ENDINGS, Remote, place, place_on_disk
 from hardsight.files.run import Run, check_run_directory, read_start
 from hardsight.files.samples import write_samples
 from hardsight.files.suspects import CANNOT_TELL, DUPLICATE, DUPLICATE_OF, FAR, OUTLIER, suspects_notes
@@ -75,7 +75,7 @@ OWN = ("id", "label", "split", "path", "base_id", "degradation", "level")  # col
 MOST_COLUMNS, MOST_GROUPS = 3, 30  # columns that are audited, and values of one
 NO_SPLITS = "leaks are not checked, since the data names no splits: give it folders such as train and test, or a column split."
 MANY_BROKEN = 0.1  # share of unreadable images from which that is the first thing to say
-ENDINGS = (".csv", ".tsv", ".parquet", ".npz", ".npy", ".tar", ".txt")
+ENDINGS = (*SAMPLE_ENDINGS, ".tar", ".txt")
 
 
 @takes(CheckSettings)
@@ -129,10 +129,8 @@ def default_output(x: str) -> str:
 
 def _is_images(x: Any, settings: CheckSettings) -> bool:
     """Whether x is images, to be run through a network first."""
-    if isinstance(x, ImageData):
+    if isinstance(x, ImageData) or is_image_dataset(x):
         return True
-    if is_dataset(x):
-        return image_column(x.features.arrow_schema) is not None
     if not isinstance(x, (str, os.PathLike)) or settings.features is not None:
         return False
     path = place(x)

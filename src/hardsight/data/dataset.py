@@ -12,9 +12,10 @@ from typing import Any, Protocol
 import numpy as np
 from PIL import Image
 
-from hardsight.checks import check_unique
+from hardsight.checks import check_count, check_unique
 from hardsight.data.decoding import Needed
 from hardsight.errors import InputError
+from hardsight.threads import even_rows
 
 
 class Images(Protocol):
@@ -94,6 +95,11 @@ class ImageData:
     def of_split(self, *splits: str | None) -> ImageData:
         """The images of one split, or of several; there may be none."""
         return self.take([row for row, split in enumerate(self.columns.get("split", ())) if split in splits])
+
+    def spread(self, limit: int | None) -> ImageData:
+        """At most `limit` images, evenly spaced over the data so that sorted classes are all seen; all for None."""
+        few = limit is not None and check_count(limit, "limit", 1) < len(self)
+        return self.take(even_rows(len(self), limit)) if few else self
 
     @property
     def _rows(self) -> Any:

@@ -32,6 +32,7 @@ from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.files.places import Place, place
 from hardsight.files.reading import FileState, check_unchanged, file_state, read_json, reading
 from hardsight.files.table_files import check_once
+from hardsight.files.wide_tables import check_dataset, is_dataset
 from hardsight.labels import Labels, numbers_among
 
 CACHE_BYTES = 2**28  # of row groups that a process holds
@@ -119,18 +120,14 @@ class DatasetImages:
         return hash_lines([f"{getattr(self.dataset, '_fingerprint', '')}\n", *(f"{id}\n" for id in ids)])
 
 
-def is_dataset(x: Any) -> bool:
-    """Whether x is a Hugging Face `Dataset`, or a `DatasetDict` of several."""
-    kind = type(x)
-    return kind.__module__.partition(".")[0] == "datasets" and hasattr(x, "column_names")
+def is_image_dataset(x: Any) -> bool:
+    """Whether x is a Hugging Face dataset of images, or several in a `DatasetDict`, which `read_dataset` refuses."""
+    return is_dataset(x) and (isinstance(x, dict) or image_column(x.features.arrow_schema) is not None)
 
 
 def read_dataset(dataset: Any, label_column: str | None = None) -> ImageData:
     """The images of a `Dataset` object."""
-    if isinstance(dataset, dict):
-        raise InputError(f"a DatasetDict holds several splits: give one of them, such as data[{next(iter(dataset), 'train')!r}].")
-    if not hasattr(dataset, "with_format") or not hasattr(dataset, "__len__"):
-        raise InputError("a streamed dataset has no rows to come back to: load it without streaming=True.")
+    check_dataset(dataset)
     schema = dataset.features.arrow_schema
     column = _image_column(schema, "the dataset")
     others = [name for name in schema.names if name != column]

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from hardsight.checks import UNLABELED
@@ -19,20 +17,19 @@ from hardsight.data.arrays import read_npy, read_npz
 from hardsight.data.cifar import cifar100_files, cifar_batches, read_cifar, read_cifar100
 from hardsight.data.dataset import ImageData
 from hardsight.data.digits import read_digits
-from hardsight.data.encoded import holds_encoded, is_dataset, read_dataset, read_shards, shards_in
+from hardsight.data.encoded import holds_encoded, is_image_dataset, read_dataset, read_shards, shards_in
 from hardsight.data.files import is_image_name, read_folder
 from hardsight.data.idx import idx_files, is_idx, read_idx
-from hardsight.data.labels import Written, read_labels, split_name
+from hardsight.data.labels import read_labels, split_name
 from hardsight.data.lists import lists_in, read_lines, read_list, read_lists, read_sheet
 from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.files.kinds import kind_of
-from hardsight.files.npy import open_npy
+from hardsight.files.label_files import labels_in, names_among
 from hardsight.files.places import Place, Remote, near_name, place, utf8_name
-from hardsight.files.reading import reading
-from hardsight.files.table_files import read_columns
+from hardsight.files.wide_tables import is_dataset
+from hardsight.pandas_index import column_names
 from hardsight.snapshot import Snapshot
-from hardsight.table import read_scores
-from hardsight.threads import even_rows
+from hardsight.table import is_scores, read_scores
 
 DIGITS = ("digits", "digits:train", "digits:test")  # built in
 SHEETS = (".csv", ".tsv", ".parquet")
@@ -68,9 +65,7 @@ def open_data(
             raise InputError(f"{spec} already names a split, but split is {split!r}: give only one.")
         split = name or split
     data = _settle(_read(spec, labels_from))
-    if split is not None:
-        data = _pick_split(data, split)
-    return data if limit is None else _spread(data, limit)
+    return (data if split is None else _pick_split(data, split)).spread(limit)
 
 
 def open_any(spec: str | os.PathLike[str]) -> Snapshot | pa.Table | ImageData:
@@ -83,6 +78,14 @@ def open_any(spec: str | os.PathLike[str]) -> Snapshot | pa.Table | ImageData:
     if kind == "snapshot":
         return Snapshot.load(path)
     return read_scores(path) if kind == "scores" else open_data(spec if isinstance(spec, (str, Path)) else text)
+
+
+def open_frame(x: Any, labels: Any = None) -> Snapshot | ImageData:
+    """A frame or a Hugging Face dataset, of features or images: labels are in the named column, or in `label`."""
+    if is_image_dataset(x):
+        return open_data(x, labels_from=labels)
+    usual = "label" in (column_names(x) or ()) and not is_scores(x)
+    return Snapshot.open(x, labels="label" if labels is None and usual else labels)
 
 
 def _read(spec: Any, labels_from: str | Path | None) -> ImageData:
@@ -230,65 +233,15 @@ def _pick_split(data: ImageData, split: str) -> ImageData:
     return replace(data, columns={**data.columns, "split": [usual] * len(data)})
 
 
-def _spread(data: ImageData, limit: int) -> ImageData:
-    """`limit` rows at even distances, the first one included; all of them if there are no more."""
-    if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
-        raise InputError(f"limit must be 1 or more images, got {limit!r}.")
-    return data if limit >= len(data) else data.take(even_rows(len(data), int(limit)))
-
-
 def _relabel(data: ImageData, file: Path) -> ImageData:
     """The data with labels from a file, by position or by id."""
-    values, notes = _labels_by_id(data, file) if file.suffix.lower() in SHEETS else _labels_by_position(data, file)
-    labels = read_labels(values, lambda row: f"{file}, label of {data.ids[row]!r}", class_names=_known(values, data))
+    paths = data.columns.get("path", data.ids)
+    values, notes = labels_in(file, data.ids, data.class_names, paths, _listed)
+    names = names_among(values, data.class_names)
+    labels = read_labels(values, lambda row: f"{file}, label of {data.ids[row]!r}", class_names=names)
     keep = data.class_names if labels.class_names is None and data.labels is None else None
     return replace(data, labels=labels.numbers, class_names=labels.class_names or keep, notes=data.notes + notes + labels.notes)
 
 
-def _known(values: Iterable[Any], data: ImageData) -> list[str] | None:
-    """The class names of the data, if all labels are among them: they stay, also those that no image has now."""
-    held, names = [value for value in values if value is not None], set(data.class_names or ())
-    return data.class_names if held and all(isinstance(value, str) and value in names for value in held) else None
-
-
-def _labels_by_id(data: ImageData, file: Path) -> tuple[list[Any], tuple[str, ...]]:
-    columns = read_columns(file)
-    key = "id" if "id" in columns else "path"
-    if key not in columns or "label" not in columns:
-        raise InputError(f"{file}: labels need columns `label` and `id` (or `path`), got {', '.join(columns)}.")
-    label = "label_name" if _known(columns.get("label_name", ()), data) else "label"  # `clean --apply` writes both
-    values, notes = _joined(data, file, list(zip(map(str, columns[key]), columns[label], strict=True)))
-    return values if file.suffix.lower() == ".parquet" else Written(values), notes
-
-
-def _labels_by_position(data: ImageData, file: Path) -> tuple[list[Any], tuple[str, ...]]:
-    if file.suffix.lower() == ".npy":
-        values: list[Any] = np.asarray(open_npy(file)).ravel().tolist()
-    else:
-        with reading(file, "not a readable text file"):
-            lines = [line.strip() for line in file.read_text("utf-8-sig", "surrogateescape").splitlines() if line.strip()]
-        if any(re.search(r"\s", line) for line in lines):
-            listed, notes = _joined(data, file, [(utf8_name(line.path), line.label) for line in read_lines(file)])
-            return Written(listed), notes
-        values = Written(lines)
-    if len(values) != len(data):
-        raise InputError(f"{file}: one label per row is needed, in the order of the data, {len(data)} here, got {len(values)}.")
-    return values, ()
-
-
-def _joined(data: ImageData, file: Path, pairs: list[tuple[str, Any]]) -> tuple[list[Any], tuple[str, ...]]:
-    """The label of each image, None for those that the file does not have, and a note of how many these are."""
-    names = data.columns.get("path", data.ids)
-    labels: dict[str, Any] = {}
-    for id, label in pairs:
-        if labels.setdefault(id, label) != label:
-            raise InputError(f"{file}: there must be one label per id, but {id!r} has {labels[id]!r} and {label!r}.")
-    values = [labels.get(id, labels.get(name)) for id, name in zip(data.ids, names, strict=True)]
-    if len(data) and not any(id in labels or name in labels for id, name in zip(data.ids, names, strict=True)):
-        raise InputError(
-            f"{file}: none of its rows is in the data, whose ids look like {data.ids[0]!r}; "
-            f"its own look like {next(iter(labels), '')!r}."
-        )
-    absent = [id for id, name in zip(data.ids, names, strict=True) if id not in labels and name not in labels]
-    notes = (f"{file} has no label for {len(absent)} of {len(data)} images, such as {absent[0]!r}: unlabeled.",) if absent else ()
-    return values, notes
+def _listed(file: Path) -> list[tuple[str, Any]]:
+    return [(utf8_name(line.path), line.label) for line in read_lines(file)]

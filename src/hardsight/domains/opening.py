@@ -22,15 +22,16 @@ import numpy as np
 
 from hardsight.data import ImageData
 from hardsight.data.dataset import num_classes
-from hardsight.data.opening import open_any
+from hardsight.data.opening import open_any, open_frame
 from hardsight.domains.settings import DomainOptions, Standardize
 from hardsight.errors import InputError, require_installed
 from hardsight.extraction.inputs import Data, domains_of, in_memory, labels_among, labels_of, of_domain, split_domain, with_labels
 from hardsight.files.run import check_run_directory
+from hardsight.files.wide_tables import is_table
 from hardsight.models.network_names import check_network_name
 from hardsight.models.weights import check_weights_file
 from hardsight.snapshot import Snapshot
-from hardsight.threads import even_rows, num_threads
+from hardsight.threads import num_threads
 
 if TYPE_CHECKING:
     from hardsight.domains.alignment import Affine
@@ -53,17 +54,19 @@ def open_domain(spec: Any, *, limit: int | None = None) -> tuple[Data, str]:
     """Features or images from a path, a Snapshot, an ImageData or arrays; and a name for them."""
     if isinstance(spec, tuple) and len(spec) in (2, 3):
         spec = Snapshot(spec[0], None, spec[1], ids=spec[2] if len(spec) == 3 else None)
+    elif is_table(spec):
+        spec = open_frame(spec)
     if isinstance(spec, (Snapshot, ImageData)):
-        return _limited(in_memory(spec) if isinstance(spec, Snapshot) else spec, limit), "data"
+        return (in_memory(spec) if isinstance(spec, Snapshot) else spec).spread(limit), "data"
     if not isinstance(spec, (str, os.PathLike)):
-        raise InputError(f"a domain is a path, a Snapshot, an ImageData or (features, labels), got {spec!r:.80}.")
+        raise InputError(f"a domain is a path, a Snapshot, a frame, an ImageData or (features, labels), got {spec!r:.80}.")
     text, domain = split_domain(os.fspath(spec))
     data = _features_or_images(text)
     if domain is not None:
         data = of_domain(data, domain, text)
         check_folder_names([domain])
     name = domain or Path(text.rstrip("/")).name.split(".")[0].replace(":", "-") or "data"  # it becomes a folder
-    return _limited(data, limit), name
+    return data.spread(limit), name
 
 
 def domain_names(data: Data) -> list[str]:
@@ -138,11 +141,6 @@ def _features_or_images(text: str) -> Data:
     if splits is not None and "train" in splits and set(splits) != {"train"} and not text.startswith("digits:"):
         return held.of_split("train")
     return held
-
-
-def _limited(data: Data, limit: int | None) -> Data:
-    """`limit` samples at even distances."""
-    return data if limit is None or limit >= len(data) else data.take(even_rows(len(data), limit))
 
 
 # ---- prepare ----

@@ -37,7 +37,6 @@ from hardsight.checks import check_labels
 from hardsight.data import BrokenImage, Degradation, ImageData, degraded_id, parse_degradations
 from hardsight.data.dataset import num_classes
 from hardsight.data.decoding import WHOLE
-from hardsight.data.encoded import is_dataset
 from hardsight.data.labels import renumbered
 from hardsight.errors import InputError, RunError
 from hardsight.extraction.feed import Decoder, Seen, none_readable, stack, write_errors
@@ -64,6 +63,7 @@ from hardsight.files.heads import save_head
 from hardsight.files.places import place_on_disk
 from hardsight.files.run import Run, check_run_directory
 from hardsight.files.samples import OWN_COLUMNS, write_samples
+from hardsight.files.wide_tables import is_dataset
 from hardsight.labels import counted_from_zero
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse

@@ -11,6 +11,7 @@ npy.py           .npy and .npz, a few rows at a time
 parquet.py       Parquet files, with their footers checked on open
 table_files.py   CSV, .tsv and Parquet tables as Arrow tables or as named columns
 wide_tables.py   tables with one column per dimension, split into features, labels and ids
+label_files.py   labels in a file of their own, by id or by position
 class_names.py   class names, one per line or a JSON list; labels in Parquet files: numbers, names, or both
 heads.py         arrays and tensors written as safetensors; a `Head` among them
 run.py           the run directory: start.json, parts, run.json, and why a run cannot be resumed

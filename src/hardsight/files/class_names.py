@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from hardsight.checks import UNLABELED, as_array, check_labels, is_text
 from hardsight.errors import FileError, InputError
 from hardsight.files.parquet import table_notes
 from hardsight.files.reading import existing_file, naming, reading
-from hardsight.labels import LabelRule, check_names
+from hardsight.labels import Classes, LabelRule, UnknownName, check_names, is_missing, missing_note, rule_for_names
 
 
 def read_class_names(path: str | os.PathLike[str], num_classes: int | None = None) -> list[str]:
@@ -71,6 +72,22 @@ def label_numbers(column: Any, rule: LabelRule, first_row: int = 0) -> np.ndarra
         found = numbers.take(pc.index_in(as_text(column), value_set=words, skip_nulls=True))
         return np.asarray(pc.fill_null(found, UNLABELED))
     return rule.of_numbers(whole_numbers(column, first_row))
+
+
+def rule_for_columns(columns: dict[str, Any], classes: Classes) -> LabelRule:
+    """One rule for columns of text, made from the distinct names in all of them; the keys name the columns in messages."""
+    known = frozenset(classes.names or ())
+    words = {word for column in columns.values() for word in column.unique().drop_null().to_pylist()}
+    try:
+        rule = rule_for_names({word for word in words if not is_missing(word, known)}, classes)
+    except UnknownName as error:
+        rows = {where: pc.index(column, error.name).as_py() for where, column in columns.items()}
+        where = next(where for where, row in rows.items() if row >= 0)
+        raise InputError(f"{where}, row {rows[where]}: {error}") from error
+    spelled = sorted(word for word in words if is_missing(word, known))
+    missing = [pc.is_in(column, value_set=pa.array([None, *spelled], pa.string())) for column in columns.values()]
+    note = missing_note(spelled, sum(pc.sum(gaps).as_py() or 0 for gaps in missing), sum(map(len, missing)))
+    return replace(rule, notes=rule.notes + note)
 
 
 def whole_numbers(column: Any, first_row: int = 0) -> np.ndarray:

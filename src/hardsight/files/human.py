@@ -32,7 +32,7 @@ from hardsight.files.human_studies import (
 from hardsight.files.npy import open_npy
 from hardsight.files.reading import existing_file, naming, reading
 from hardsight.files.table_files import read_columns
-from hardsight.files.wide_tables import as_arrow, is_pandas, is_table
+from hardsight.files.wide_tables import as_frame, is_table
 from hardsight.pandas_index import index_ids, index_of
 from hardsight.stats.answers import check_counts, selection_frequency
 
@@ -169,10 +169,8 @@ def _people(source: Any, name: str, class_names: Sequence[str] | None) -> People
 
 def _as_columns(source: Any) -> dict[str, Any] | None:
     """A table in any form as columns by name; None for an array."""
-    if is_pandas(source) and hasattr(source, "columns"):
-        return {str(column): source[column].tolist() for column in source.columns}
     if is_table(source):
-        return as_arrow(source).to_pydict()
+        return as_frame(source).to_dict(as_series=False)
     if isinstance(source, list) and source and isinstance(source[0], dict):
         return _columns_of_rows(source)
     if not isinstance(source, Mapping):

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from hardsight.errors import FileError, InputError
 from hardsight.files.npy import open_npy, open_npz
 from hardsight.files.parquet import parquet_columns
-from hardsight.files.places import Place, kind_by_name
+from hardsight.files.places import SAMPLE_ENDINGS, Place
 from hardsight.files.reading import reading
 from hardsight.files.writing import START, check_output
 from hardsight.scores import SCORES
@@ -29,18 +29,16 @@ def kind_of(path: Path) -> Kind:
     if path.is_dir():
         return _kind_of_directory(path)
     ending = path.suffix.lower()
-    if not path.is_file():
+    if not path.is_file() or ending not in (*SAMPLE_ENDINGS, ".json"):
         return "images"
     if ending == ".npz":
         return "snapshot" if set(LIST_COLUMNS) & set(open_npz(path)) else "images"
     if ending == ".npy":
         return "snapshot" if open_npy(path).ndim <= 2 else "images"
-    if ending in (".parquet", ".pq"):
-        return _kind_of_columns(parquet_columns(path))
-    if ending in (".csv", ".tsv"):
-        with reading(path, "not a readable CSV file"):
-            return _kind_of_columns(_csv_columns(path))
-    return "scores" if ending == ".json" else "images"
+    if ending == ".json":
+        return "scores"
+    with reading(path, f"not a readable {ending} file"):
+        return _kind_of_columns(COLUMNS[ending](path)) if ending in COLUMNS else "snapshot"
 
 
 def _kind_of_directory(path: Path) -> Kind:
@@ -53,11 +51,11 @@ def _kind_of_directory(path: Path) -> Kind:
 
 
 def _kind_of_columns(names: Iterable[str]) -> Kind:
-    """A column of feature lists means a snapshot; paths or encoded images without predictions mean images."""
+    """Paths or encoded images, without features or predictions, mean images; `are_scores` decides of the rest."""
     held = set(names)
-    if held & set(LIST_COLUMNS):
-        return "snapshot"
-    return "images" if held & IMAGE_COLUMNS and not held & {"predicted", "status"} else "scores"
+    if held & IMAGE_COLUMNS and not held & {"predicted", "status", *LIST_COLUMNS}:
+        return "images"
+    return "scores" if are_scores(held) else "snapshot"
 
 
 def are_scores(names: Iterable[str], by: str | None = None) -> bool:
@@ -74,7 +72,7 @@ def holds_scores(path: Place, by: str | None = None) -> bool:
     """Whether a file is a table of scores, by its columns, or a directory has one and nothing to score."""
     if path.is_dir():
         return isinstance(path, Path) and kind_of(path) == "scores"
-    read = COLUMNS.get(kind_by_name(path))
+    read = COLUMNS.get(path.suffix.lower())
     if read is None or not path.is_file():
         return False
     with reading(path):
@@ -82,10 +80,11 @@ def holds_scores(path: Place, by: str | None = None) -> bool:
 
 
 def holds_features(path: Path) -> bool:
-    """Whether a run or a file is a snapshot of features rather than images, or a table that both could read."""
+    """Whether a run or a file is a snapshot of features rather than images, or a table of which it must be said."""
     if path.suffix.lower() in (".csv", ".tsv") or kind_of(path) != "snapshot":
         return False
-    return path.suffix.lower() not in (".parquet", ".pq") or not IMAGE_COLUMNS & set(parquet_columns(path))
+    names = parquet_columns(path) if path.suffix.lower() in (".parquet", ".pq") else LIST_COLUMNS
+    return bool(set(LIST_COLUMNS) & set(names)) and not IMAGE_COLUMNS & set(names)
 
 
 IMAGE_COLUMNS = {"path", "image", "img"}  # of a table of images, whatever else it holds
@@ -136,9 +135,9 @@ def table_kind(columns: Iterable[str]) -> str | None:
 
 def kind_in_file(path: Place) -> str | None:
     """A description of the table or arrays in a file; None if it is unreadable, so that there is nothing to protect."""
-    columns = COLUMNS.get(kind_by_name(path))
+    columns = COLUMNS.get(path.suffix.lower())
     try:
-        if kind_by_name(path) == "npz":
+        if path.suffix.lower() == ".npz":
             names = list(open_npz(path))
             return SAMPLES if set(names) & set(LIST_COLUMNS) else f"other arrays ({', '.join(names[:3])})"
         return None if columns is None else table_kind(columns(path))
@@ -163,10 +162,12 @@ def _json_columns(path: Place) -> list[str]:
     return list(value) if isinstance(value, dict) else []
 
 
-COLUMNS: dict[str, Callable[[Place], Iterable[str]]] = {
-    "parquet": parquet_columns,
-    "csv": _csv_columns,
-    "json": _json_columns,
+COLUMNS: dict[str, Callable[[Place], Iterable[str]]] = {  # of tables, which may hold samples, scores or images
+    ".parquet": parquet_columns,
+    ".pq": parquet_columns,
+    ".csv": _csv_columns,
+    ".tsv": _csv_columns,
+    ".json": _json_columns,
 }
 
 

@@ -34,6 +34,7 @@ HELP = {
     "https": "Check the address.",
     "http": "Check the address.",
 }
+SAMPLE_ENDINGS = (".npz", ".npy", ".parquet", ".pq", ".csv", ".tsv")  # of files of samples: features, logits, probabilities
 READ_ONLY = ("hf", "https", "http")  # through fsspec
 PATIENCE = "retry_limit_seconds=30"  # Google's default is to try for 15 minutes
 BUFFER = 2**20

@@ -12,7 +12,7 @@ import copy
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,14 @@ import pyarrow.parquet as pq
 from hardsight.checks import check_ids, check_labels, list_matrix, to_numpy
 from hardsight.errors import FileError, InputError
 from hardsight.files.checksums import check
-from hardsight.files.class_names import as_text, class_label_names, holds_names, label_numbers, whole_numbers
+from hardsight.files.class_names import as_text, class_label_names, holds_names, label_numbers, rule_for_columns, whole_numbers
 from hardsight.files.kinds import LIST_COLUMNS, SAMPLES
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.files.places import Place
 from hardsight.files.reading import check_unchanged, existing_file, file_state, naming, reading
 from hardsight.files.table_files import check_once
 from hardsight.files.writing import replacing
-from hardsight.labels import Classes, LabelRule, UnknownName, is_missing, rule_for_names, rule_for_numbers
+from hardsight.labels import Classes, LabelRule, read_labels, rule_for_numbers
 
 OWN_COLUMNS = {  # in every part that we write, after id and label
     "split": pa.string(),
@@ -147,6 +147,7 @@ class SampleFiles:
     named = False  # whether class numbers depend on the names of the classes, set by `read_labels`
     of_epochs = False
     note: str | None = None
+    labels: Any = None  # (n,) labels from outside, in the place of those in the files
 
     def __init__(self, files: list[Place], *, of_run: bool = False) -> None:
         self.files, self.of_run = files, of_run  # of a run of ours, whose labels are counted from 0
@@ -163,7 +164,9 @@ class SampleFiles:
         schema = self._open(files[0]).schema_arrow
         self.schema_names = schema.names
         check_once(files[0], schema.names)
-        self.held_as = evidence_among(files[0], schema.names)  # the column of the values
+        self.held_as = evidence_among(
+            files[0], schema.names, " Of a wide table, name the features with --features 'f*'."
+        )  # the column of the values
         for name in schema.names:
             if name != name.lower() in ("label", "id"):
                 raise FileError(f"{files[0]}: the column {name!r} must be named {name.lower()!r}.")
@@ -210,6 +213,8 @@ class SampleFiles:
             if "id" in names:
                 held = columns.get("id")
                 columns["id"] = pa.array(range(row, row + count)) if held is None else self._cast_ids(held, file)
+            if "label" in names and self.labels is not None:
+                columns["label"] = pa.nulls(count)
             if "label" in columns:
                 columns["label"] = pa.array(labels := self._labels(columns["label"], num_classes, row, file), mask=labels < 0)
             elif "label" in names:
@@ -223,6 +228,11 @@ class SampleFiles:
         """Decide what the labels mean, given what is known of the classes; return the class names, and notes."""
         if not self.labeled:
             return None if classes.names is None else list(classes.names), ()
+        if self.labels is not None:
+            read = read_labels(self.labels, classes)
+            self.labels = check_labels(read.numbers, self.num_samples, None)
+            self.named = read.changed
+            return read.class_names, read.notes
         schemas = [(file, self._open(file).schema_arrow) for file in self.files]
         schemas = [(file, schema) for file, schema in schemas if "label" in schema.names]
         counted = [(file, class_label_names(schema, "label")) for file, schema in schemas]
@@ -240,25 +250,19 @@ class SampleFiles:
 
     def renumbered(self, numbers: np.ndarray, order: np.ndarray, names: list[str]) -> SampleFiles:
         """The same rows with label k as `numbers[k]`; of features, whose columns are no classes."""
+        rules = {file: rule.then(numbers, names) for file, rule in self.rules.items()}
+        return self.changed(rules=rules, named=True, labels=None if self.labels is None else numbers[self.labels])
+
+    def changed(self, **values: Any) -> SampleFiles:
+        """The same rows with other attributes."""
         other = copy.copy(self)
-        other.rules = {file: rule.then(numbers, names) for file, rule in self.rules.items()}
-        other.named = True
+        other.__dict__.update(values)
         return other
 
     def _rules_of_names(self, classes: Classes, files: list[Place], counted: list[str] | None) -> dict[str, LabelRule]:
         """One rule for all files, made from the distinct names in them."""
-        classes = classes.under(counted)
-        known = frozenset(classes.names or ())
-        columns = [(file, as_text(self._label_column(file))) for file in files]
-        words = {word for _, column in columns for word in column.unique().drop_null().to_pylist()}
-        try:
-            rule = rule_for_names({word for word in words if not is_missing(word, known)}, classes)
-        except UnknownName as error:
-            file, row = next((file, row) for file, column in columns if (row := pc.index(column, error.name).as_py()) >= 0)
-            raise InputError(f"{file}, column label, row {row}: {error}") from error
-        spelled = sorted(word for word in words if is_missing(word, known) and word.strip())
-        notes = (f"Labels such as {spelled[0]!r} mean that there is none: unlabeled.",) if spelled else ()
-        return {str(file): replace(rule, notes=rule.notes + notes) for file in files}
+        columns = {f"{file}, column label": as_text(self._label_column(file)) for file in files}
+        return dict.fromkeys(map(str, files), rule_for_columns(columns, classes.under(counted)))
 
     def _rules_of_numbers(self, classes: Classes, counted: list[tuple[Place, list[str] | None]]) -> dict[str, LabelRule]:
         """A rule for each file: numbers count the names in its own schema, which are joined to those of the first file."""
@@ -297,7 +301,8 @@ class SampleFiles:
 
     def _read_groups(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
         """The same, each batch from one row group."""
-        columns = [self.held_as, *(["label"] if self.labeled else []), *(["id"] if self.has_ids else [])]
+        stored = self.labeled and self.labels is None
+        columns = [self.held_as, *(["label"] if stored else []), *(["id"] if self.has_ids else [])]
         for file, group, piece in self.groups:
             if piece.stop <= start or piece.start >= stop:
                 continue
@@ -315,13 +320,15 @@ class SampleFiles:
 
     def _batch(self, part: pa.RecordBatch, first: int, num_classes: int | None, file: Place) -> Batch:
         values, missing = list_matrix(part.column(self.held_as), str(file), self.width, first)
-        column = part.column("label") if self.labeled else pa.nulls(len(part), pa.int64())
+        column = part.column("label") if "label" in part.schema.names else pa.nulls(len(part), pa.int64())
         labels = self._labels(column, num_classes, first, file)
         ids = _ids(part.column("id"), file) if self.has_ids else np.arange(first, first + len(part))
         return Batch(first, values, missing, labels, ids)
 
     def _labels(self, column: Any, num_classes: int | None, first_row: int, file: Place) -> np.ndarray:
-        """(n,) int64 labels of a column, -1 for null."""
+        """(n,) int64 labels of a column, -1 for null; those from outside, if there are any."""
+        if self.labels is not None:
+            return np.asarray(self.labels[first_row : first_row + len(column)])
         rule = self.rules.get(str(file), LabelRule())
         c = len(rule.class_names) if num_classes is None and rule.class_names is not None else num_classes
         with naming(f"{file}, column label"), reading(file, "the column label must hold class numbers or names"):

@@ -51,7 +51,7 @@ def is_table(x: Any) -> bool:
     """Whether x has named columns: a frame of any library, an Arrow table or a Hugging Face dataset."""
     if isinstance(x, (np.ndarray, pa.Array, pa.ChunkedArray, type)):
         return False
-    if is_pandas(x) or isinstance(x, (pa.Table, pa.RecordBatch)) or _is_dataset(x):
+    if is_pandas(x) or isinstance(x, (pa.Table, pa.RecordBatch)) or is_dataset(x):
         return True
     stream = hasattr(x, "__arrow_c_stream__") and hasattr(x, "columns")
     return stream or isinstance(nw.from_native(x, pass_through=True), (nw.DataFrame, nw.LazyFrame))
@@ -62,8 +62,17 @@ def is_pandas(x: Any) -> bool:
     return bool(nw.dependencies.is_pandas_dataframe(x))
 
 
-def _is_dataset(x: Any) -> bool:
-    return hasattr(x, "with_format") and hasattr(x, "features")
+def is_dataset(x: Any) -> bool:
+    """Whether x is a Hugging Face `Dataset`, or a `DatasetDict` of several."""
+    return type(x).__module__.partition(".")[0] == "datasets" and hasattr(x, "column_names")
+
+
+def check_dataset(dataset: Any) -> None:
+    """Refuse several splits, and rows that come only once."""
+    if isinstance(dataset, dict):
+        raise InputError(f"a DatasetDict holds several splits: give one of them, such as data[{next(iter(dataset), 'train')!r}].")
+    if not hasattr(dataset, "__len__"):
+        raise InputError("a streamed dataset has no rows to come back to: load it without streaming=True.")
 
 
 def names_columns(table: Any, features: Any, *others: Any) -> bool:
@@ -143,7 +152,8 @@ def as_frame(table: Any) -> nw.DataFrame[Any]:
 
 def as_arrow(table: Any) -> pa.Table:
     """Any table except a pandas frame as an Arrow table; a Hugging Face dataset keeps its row order."""
-    if _is_dataset(table):
+    if is_dataset(table):
+        check_dataset(table)
         schema = table.features.arrow_schema
         return table.with_format("arrow")[:].replace_schema_metadata(schema.metadata)
     frame = None if isinstance(table, (pa.Table, pa.RecordBatch)) else nw.from_native(table, pass_through=True)

@@ -23,14 +23,14 @@ from typing import Any
 from hardsight.errors import FileError, HardsightError, first_line
 from hardsight.files import checksums
 from hardsight.files.locking import new_locked_file, remove_if_abandoned
-from hardsight.files.places import WORDS, Place, Remote, kind_by_name, place
+from hardsight.files.places import SAMPLE_ENDINGS, WORDS, Place, Remote, kind_by_name, place
 
 _discards = False  # set in worker processes, whose files do not count
 _being_written: set[str] = set()  # run directories and files, by this process, resolved
 
 TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]+\.tmp")  # .NAME.PID.HEX.tmp
 REVIEW_ENDING = ".review.parquet"  # a person's marks on photo.npz are in photo.review.parquet
-REVIEWED = (".npz", ".npy", ".parquet", ".pq", ".csv", ".tsv", ".json")
+REVIEWED = (*SAMPLE_ENDINGS, ".json")
 # Commands write these files, and figures/, into a complete run.
 WRITTEN_LATER = ("scores.parquet", "suspects.parquet", "labels.parquet", "report.html", "samples.html")
 

@@ -155,7 +155,8 @@ def people(
     ranks better: it is scaled to the answers.
 
     Args:
-        x: a run or snapshot with features, a head and labels; or a list of such, several models of the same samples.
+        x: a run or snapshot with features, a head and labels, or whatever a Snapshot opens; or a list of such, several models of
+            the same samples.
         answers: what people said of some samples, as for `correlate`: counts, frequencies, answers or votes, by id.
         reference: what the model was trained on, as a run or snapshot, for better scores; a list for several models.
         output: .parquet, .csv or .json to write the table to.
@@ -166,7 +167,7 @@ def people(
     """
     settings = PeopleSettings.given(settings, options)
     target = table_target(output, "people's predicted answers", (x, answers))
-    models = [Snapshot.open(model).of_split(settings.split) for model in _listed(x)]
+    models = [Snapshot.open(model, **settings.keywords()).of_split(settings.split) for model in _listed(x)]
     references = _references(models, reference)
     votes = read_votes(answers, models[0], settings)
     said = read_people(answers, models[0].class_names) if votes is None else votes.people

@@ -43,7 +43,7 @@ class VoteOptions(Options):
 
 
 @dataclass(frozen=True)
-class PeopleSettings(VoteOptions):
+class PeopleSettings(OpeningOptions, VoteOptions):
     """Whose answers are predicted, and how sure to be."""
 
     split: str | None = option(None, "Use only the samples of one split, such as the test set of a training run.")

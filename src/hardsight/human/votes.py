@@ -23,7 +23,7 @@ from hardsight.errors import InputError
 from hardsight.files.human import People
 from hardsight.files.human_studies import file_name, unambiguous
 from hardsight.files.table_files import read_columns
-from hardsight.files.wide_tables import as_arrow, is_pandas, is_table
+from hardsight.files.wide_tables import as_frame, is_table
 from hardsight.human.settings import VoteOptions
 from hardsight.snapshot import Snapshot
 from hardsight.stats.uncertainty import entropy_of
@@ -70,9 +70,7 @@ def _columns(source: Any) -> dict[str, list[Any]] | None:
         return {key: list(column) for key, column in read_columns(path).items()}
     if isinstance(source, Mapping):
         return {str(key): list(column) for key, column in source.items() if hasattr(column, "__len__")}
-    if is_pandas(source) and hasattr(source, "columns"):
-        return {str(key): source[key].tolist() for key in source.columns}
-    return as_arrow(source).to_pydict() if is_table(source) else None
+    return as_frame(source).to_dict(as_series=False) if is_table(source) else None
 
 
 def _asked(columns: dict[str, list[Any]], label_of: dict[str, int], class_names: list[str] | None, name: str) -> list[int]:

@@ -8,5 +8,4 @@ joining.py    two snapshots of the same samples, by id
 
 from __future__ import annotations
 
-from hardsight.snapshot.snapshot import SNAPSHOTS as SNAPSHOTS
 from hardsight.snapshot.snapshot import Snapshot as Snapshot

@@ -16,9 +16,10 @@ from hardsight.files.class_names import given_class_names
 from hardsight.files.epochs import epoch_means, has_dynamics
 from hardsight.files.heads import head_from_arrays, load_head
 from hardsight.files.kinds import LIST_COLUMNS
+from hardsight.files.label_files import labels_in
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
-from hardsight.files.places import Place, missing, place
-from hardsight.files.reading import naming, reading
+from hardsight.files.places import SAMPLE_ENDINGS, Place, missing, on_disk, place
+from hardsight.files.reading import existing_file, naming, reading
 from hardsight.files.run import read_manifest
 from hardsight.files.samples import SampleFiles, evidence_among, evidence_of
 from hardsight.files.table_files import read_table
@@ -28,7 +29,7 @@ from hardsight.head import ARRAYS, Head, as_head, is_estimator
 from hardsight.labels import Classes, Written, check_agree
 from hardsight.pandas_index import align, classes_in, in_class_order, index_ids, same_columns
 from hardsight.scores.registry import GivenArrays
-from hardsight.screen import print_in_command
+from hardsight.screen import print_in_command, warn
 from hardsight.snapshot.sources import ArraySource
 
 EVIDENCE = ("features", "logits", "probs")
@@ -176,14 +177,14 @@ def open_path(path: Place, head: Any = None, labels: Any = None, features: Any =
 
 
 def _rows(path: Place, features: Any, labels: Any) -> Opened:
-    """The rows of a run or file; `features` names columns of a wide table, and `labels` a column, a .npy file, or an array."""
+    """The rows of a run or file; `features` names columns of a wide table, and `labels` a column, a file, or an array."""
     wide = path.suffix.lower() in (".csv", ".tsv") or features is not None or is_column(path, labels)
     column = labels if wide and isinstance(labels, str) and not place(labels).is_file() else None
     opened = open_table(path, features, column) if wide else open_files(path)
     if labels is not None and column is None:
         if isinstance(labels, str) and not wide and not place(labels).suffix and not place(labels).exists():
             raise InputError(f"{path}: --label names a column, got {labels!r}, but this is no .csv or .parquet table.")
-        opened = replace(opened, source=relabeled(opened.source, labels))
+        opened = relabeled(opened, labels)
     return opened
 
 
@@ -225,7 +226,7 @@ def open_files(path: Place) -> Opened:
     if not path.exists():
         raise FileError(missing(path))
     raise FileError(
-        f"{path}: a snapshot is a run directory, .npz, .npy, .parquet or .csv. Pickled files (.pt, .pkl) are not loaded; save a "
+        f"{path}: a snapshot is a run directory or a {', '.join(SAMPLE_ENDINGS)} file. Pickled files are not loaded; save a "
         "table as .csv, and arrays as .npz: np.savez('snapshot.npz', features=..., weight=..., bias=..., labels=...)"
     )
 
@@ -236,17 +237,22 @@ def _from_epochs(path: Place) -> Opened:
     return Opened(ArraySource("probs", **epoch_means(path)).changed(of_epochs=True))
 
 
-def relabeled(source: ArraySource | SampleFiles, labels: Any) -> ArraySource:
-    """The same rows with different labels: an array, or a .npy file."""
-    if not isinstance(source, ArraySource):
-        raise InputError("labels= works with .npz and .npy files only; a Parquet file has its own label column.")
-    if isinstance(labels, str) and not place(labels).exists():
-        raise InputError(
-            f"there is no file {labels!r}: --labels takes a .npy file, and --label names a column of a .csv or .parquet table."
-        )
-    own = np.asarray(open_npy(labels)) if isinstance(labels, (str, os.PathLike)) else labels
-    own = align(own, "labels", source.values, source.evidence, source.ids)
-    return source.changed(labels=own, labeled=True, label_names=None)
+def relabeled(opened: Opened, labels: Any) -> Opened:
+    """The same rows with different labels: an array, or a file, by position or by id."""
+    source = opened.source
+    if isinstance(labels, (str, os.PathLike)):
+        if not place(labels).exists():
+            raise InputError(
+                f"there is no file {os.fspath(labels)!r}: --labels takes a .csv, .parquet, .npy or text file, and --label names "
+                "a column of a .csv or .parquet table."
+            )
+        ids = [str(id) for id in source.columns(["id"], None).column(0).to_pylist()]
+        with on_disk(existing_file(labels)) as file:
+            labels, notes = labels_in(file, ids, opened.classes.names)
+        for note in notes:
+            warn(note)
+    labels = align(labels, "labels", source.values, source.evidence, source.ids) if isinstance(source, ArraySource) else labels
+    return replace(opened, source=source.changed(labels=labels, labeled=True, label_names=None))
 
 
 def _matrix_on_disk(rows: RowsOnDisk) -> RowsOnDisk:
@@ -271,7 +277,8 @@ def _from_npz(path: Place) -> Opened:
 
 def is_column(path: Place, labels: Any) -> bool:
     """Whether labels name a column of a Parquet file other than the default one."""
-    return isinstance(labels, str) and path.suffix.lower() in (".parquet", ".pq") and path.is_file() and labels != "label"
+    table = path.suffix.lower() in (".parquet", ".pq") and path.is_file()
+    return table and isinstance(labels, str) and labels != "label" and not place(labels).is_file()
 
 
 def open_table(path: Place, features: Any, column: str | None) -> Opened:
@@ -282,8 +289,8 @@ def open_table(path: Place, features: Any, column: str | None) -> Opened:
     table = read_table(path, text=("label", column))
     if features is None and column is None and not set(LIST_COLUMNS) & set(table.column_names):
         raise InputError(
-            f"{path}: which columns are the features? Name them with --features 'f*' (features= in Python), and the labels with "
-            f"--label NAME; it has {', '.join(table.column_names[:20])}."
+            f"{path}: which columns are the features? Name them with --features 'f*' (in Python, features='f*', also of "
+            f"Snapshot.open), and the labels with --label NAME; it has {', '.join(table.column_names[:20])}."
         )
     with naming(path):
         parts = take_apart(table, features, column)

@@ -29,10 +29,10 @@ from hardsight.checks import (
     is_text,
     to_numpy,
 )
-from hardsight.errors import FileError, InputError, did_you_mean
+from hardsight.errors import InputError, did_you_mean
 from hardsight.files.class_names import check_class_names, given_class_names
 from hardsight.files.kinds import SAMPLES, holds_scores
-from hardsight.files.places import Place, missing, place
+from hardsight.files.places import place
 from hardsight.files.reading import naming
 from hardsight.files.samples import Batch, SampleFiles
 from hardsight.files.wide_tables import is_table
@@ -45,7 +45,7 @@ from hardsight.snapshot.joining import Joined, joined, numbered_as
 from hardsight.snapshot.opening import EVIDENCE as EVIDENCE
 from hardsight.snapshot.opening import Arrays, Opened, open_arrays, open_path
 from hardsight.snapshot.sources import SCORES_ALONE, ArraySource, SelectedRows, TableSource, selected
-from hardsight.table import is_scores, noted_class_names, plain, read_scores, scores_given
+from hardsight.table import is_scores, noted_class_names, plain, read_scores, scores_given, with_class_numbers
 from hardsight.threads import blocks, even_rows
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
 BATCH_BYTES = 32 * 2**20  # features per batch when reading from files
 LEFT_IN_FILES = 2**28  # a larger part of files is not read into memory at once
-SNAPSHOTS = (".npz", ".npy", ".parquet", ".pq")  # extensions of snapshot files
 
 
 class Snapshot:
@@ -121,7 +120,8 @@ class Snapshot:
         x = plain(x)
         named = features is not None or labels is not None  # a table of scores has its own labels
         if is_table(x) and not named and head is None and is_scores(x, by):
-            return cls.of_scores(scores_given(x), **options)
+            names = given_class_names(options.pop("class_names", None))
+            return cls.of_scores(scores_given(x, names), **options)
         arrays = Arrays(x, **options)
         snapshot = cls.__new__(cls)
         snapshot._set(open_arrays(arrays, features), None, arrays.allow_duplicates)
@@ -150,10 +150,11 @@ class Snapshot:
         extra = [name for name in options if name not in files]
         if extra:
             raise InputError(f"{extra[0]} can only be used with arrays; a snapshot has its own.")
-        table = _scores_at(place(path), by) if features is None and not set(options) & {"head", "labels"} else None
-        if table is not None:
+        path, named = place(path), features is not None or set(options) & {"head", "labels"}
+        if not named and isinstance(path, Path) and holds_scores(path, by):
+            table = read_scores(path, given_class_names(options.get("class_names")))
             snapshot = cls.of_scores(table, name=str(path), **options)
-            snapshot.loaded_from, snapshot.read_from = {"path": place(path)}, (place(path),)
+            snapshot.loaded_from, snapshot.read_from = {"path": path}, (path,)
         else:
             snapshot = cls.load(path, features=features, **options)
         return snapshot._with_options(beside)
@@ -167,8 +168,8 @@ class Snapshot:
             raise InputError(f"{name or 'the table'}: {next(iter(given))} goes with features, and this is a table of scores.")
         snapshot = cls.__new__(cls)
         with naming(name):
-            names = given_class_names(class_names) or noted_class_names(table.schema)
-            snapshot._set(Opened(TableSource(table), None, Classes(names)), name, allow_duplicates)
+            table = with_class_numbers(table, given_class_names(class_names))
+            snapshot._set(Opened(TableSource(table), None, Classes(noted_class_names(table.schema))), name, allow_duplicates)
         return snapshot
 
     def _set(self, opened: Opened, name: str | None, allow_duplicates: bool = False) -> None:
@@ -509,7 +510,8 @@ class Snapshot:
                 of shards) with `features` (or `logits` or `probs`), `label` and `id` columns, a `.npy` with features alone, or
                 a wide `.csv`, `.tsv` or Parquet table.
             head: a Head, a weight array or a file, to add or override the head.
-            labels: an array or a `.npy` file, to add or override labels; for a table, the name of a column.
+            labels: an array, or a file (by id: .csv, .parquet; in the order of the samples: .npy, text), to add or override
+                labels; for a table, the name of a column.
             features: columns of a wide table, as names or patterns: "f*", or "width,height".
             class_names: (c,) class names, or a file of them, to add or override them.
             allow_duplicates: accept repeated ids.
@@ -525,15 +527,6 @@ class Snapshot:
             snapshot.loaded_from = {"path": path, **beside}
         snapshot.read_from = (path, *beside.values())
         return snapshot
-
-
-def _scores_at(path: Place, by: str | None) -> pa.Table | None:
-    """The table of scores at a path; None if there is something else."""
-    if not path.exists():
-        raise FileError(missing(path))
-    if not isinstance(path, Path):
-        return None
-    return read_scores(path) if holds_scores(path, by) else None
 
 
 def _check_rows(rows: Any, num_samples: int) -> np.ndarray:

@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from hardsight.data import ImageData, open_data
 from hardsight.data.dataset import num_classes
-from hardsight.data.encoded import is_dataset
-from hardsight.data.opening import check_files
+from hardsight.data.opening import check_files, open_frame
 from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.extraction.feed import ArrayInputs
 from hardsight.extraction.inputs import columns_of, finite_features, holds_features, labels_among
@@ -23,11 +22,11 @@ from hardsight.files.places import place, shown_address
 from hardsight.files.reading import existing_file
 from hardsight.files.samples import is_free
 from hardsight.files.table_files import read_csv
+from hardsight.files.wide_tables import is_table
 from hardsight.scores import SCORES
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import ArraySource
 from hardsight.table import plain, read_scores
-from hardsight.threads import even_rows
 from hardsight.training.pacing import Curriculum, Pacing
 from hardsight.training.settings import TrainSettings
 
@@ -156,6 +155,9 @@ def _place(spec: Any) -> str | None:
 
 def _open(data: Any, **options: Any) -> AnySet:
     """Images or arrays, from whatever was given."""
+    labels = options.get("labels_from")
+    if is_table(data):
+        data, labels = open_frame(data, labels), None
     if isinstance(data, (ImageData, ArrayInputs)):
         return data
     if isinstance(data, tuple) and len(data) in (2, 3):
@@ -163,13 +165,11 @@ def _open(data: Any, **options: Any) -> AnySet:
         if not given_ids and options.get("name"):  # rows of another set are counted from 0 too
             given_ids = [[f"{options['name']}/{row}" for row in range(len(inputs))]]
         return ArrayInputs(inputs, labels, *given_ids)
-    if is_dataset(data):
-        return open_data(data, labels_from=options.get("labels_from"))
-    if not isinstance(data, (str, os.PathLike)):
-        raise InputError(f"data must be a path, an ImageData or (inputs, labels) or (inputs, labels, ids), got {data!r:.80}.")
     if holds_features(data):
-        return _features(Snapshot.load(data, labels=options.get("labels_from")), options.get("limit"))
-    images = open_data(Path(data) if isinstance(data, os.PathLike) else data, labels_from=options.get("labels_from"))
+        return _features(Snapshot.open(data, labels=labels), options.get("limit"))
+    if not isinstance(data, (str, os.PathLike)):
+        raise InputError(f"data must be a path, a Snapshot, a frame, an ImageData or (inputs, labels[, ids]), got {data!r:.80}.")
+    images = open_data(Path(data) if isinstance(data, os.PathLike) else data, labels_from=labels)
     check_files(images)
     return images
 
@@ -192,7 +192,7 @@ def _own_splits(data: ImageData, spec: Any, settings: TrainSettings) -> tuple[Im
     if splits is None:
         if split is not None:
             raise InputError(f"the data has no splits, so there is no {split!r} to train on: leave split out.")
-        return _limited(data, limit), {}
+        return data.spread(limit), {}
     wanted = split or "train"
     if isinstance(spec, str) and spec.startswith("digits:"):
         wanted = spec.partition(":")[2]
@@ -201,11 +201,7 @@ def _own_splits(data: ImageData, spec: Any, settings: TrainSettings) -> tuple[Im
         near = did_you_mean(wanted, present)
         raise InputError(f"the data has no split {wanted!r} to train on; it has {', '.join(present) or 'none'}.{near}")
     others = [name for name in present if name != wanted] if settings.watch is None and split is None else []
-    return _limited(data.of_split(wanted), limit), {name: _limited(data.of_split(name), limit) for name in others}
-
-
-def _limited(data: ImageData, limit: int | None) -> ImageData:
-    return data if limit is None or limit >= len(data) else data.take(even_rows(len(data), limit))
+    return data.of_split(wanted).spread(limit), {name: data.of_split(name).spread(limit) for name in others}
 
 
 def _watched(name: str, spec: Any, limit: int | None) -> AnySet:
@@ -215,10 +211,10 @@ def _watched(name: str, spec: Any, limit: int | None) -> AnySet:
         return data
     splits = data.columns.get("split")
     if splits is not None and name in splits:
-        return _limited(data.of_split(name), limit)
+        return data.of_split(name).spread(limit)
     if splits is not None and "train" in splits and set(splits) != {"train"}:
-        return _limited(data.of_split(*(set(splits) - {"train"})), limit)
-    return _limited(data, limit)
+        return data.of_split(*(set(splits) - {"train"})).spread(limit)
+    return data.spread(limit)
 
 
 def _same_classes(name: str, data: AnySet, c: int, names: list[str] | None) -> AnySet:

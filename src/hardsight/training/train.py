@@ -50,8 +50,8 @@ def train(
     starts several processes, each takes its own device.
 
     Args:
-        data: what `hardsight train` takes as DATA, an `ImageData`, or `(inputs, labels)` or `(inputs, labels, ids)` arrays
-            that go into the network as they are.
+        data: what `hardsight train` takes as DATA, an `ImageData`, a Snapshot, a frame with a column label, or
+            `(inputs, labels)` or `(inputs, labels, ids)` arrays that go into the network as they are.
         output: run directory; an interrupted run is resumed.
         model: a network by name (see `hardsight.models.network_names`), or an nn.Module.
         settings: all options below as one object; options given beside it override its own.
