@@ -190,8 +190,8 @@ def test_score_is_stopped(tmp_path: Path, number: int, code: int) -> None:
         "from hardsight import snapshot\n"
         "from hardsight.scoring.job import Job\n"
         "snapshot.snapshot.BATCH_BYTES = 256  # one row\n"
-        "scored = Job.part\n"
-        "Job.part = lambda *a, **k: (time.sleep(0.1), scored(*a, **k))[1]\n"
+        "scored = Job.table_of\n"
+        "Job.table_of = lambda *a, **k: (time.sleep(0.1), scored(*a, **k))[1]\n"
     )
     writing = lambda: bool(list(tmp_path.glob(".scores*.tmp")))  # noqa: E731
     words = ["-c", slow + MAIN, "score", str(tmp_path / "s.npz"), "-o", str(tmp_path / "scores.parquet")]

@@ -135,7 +135,7 @@ def test_target_images_have_augmentations_of_their_own() -> None:
     from hardsight.domains.settings import AdaptSettings
 
     data = ArrayInputs(np.ones((2, 3)), [0, 1])
-    rest: dict[str, Any] = {"num_classes": 2, "seed": 0, "make": None, "device": torch.device("cpu")}
+    rest: dict[str, Any] = {"num_classes": 2, "seed": 0, "make_learner": None, "device": torch.device("cpu")}
     for options, expected in (({}, "flip"), ({"target_augment": "resized-crop=0.5"}, "resized-crop=0.5:1")):
         settings: Any = AdaptSettings(augment="flip", **options)  # type: ignore[arg-type]
         loop = PairTraining(source=data, target=data, settings=settings, **rest)
