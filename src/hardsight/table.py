@@ -177,11 +177,8 @@ def with_class_numbers(table: pa.Table, class_names: Sequence[str] | None = None
     texts = {f"column {name}": as_text(column) for name, column in held.items() if holds_names(column.type)}
     counted = noted_class_names(table.schema)
     classes = Classes(class_names).under(counted)
-    if (
-        not texts
-        and classes.names == counted
-        and _are_numbers_below(MOST_CLASSES if counted is None else len(counted), held.values())
-    ):  # as written here: nothing to join
+    top = MOST_CLASSES if counted is None else len(counted)
+    if classes.names == counted and _are_numbers_below(top, held.values()):  # as we write them: nothing to join
         return table
     of_names = rule_for_columns(texts, classes)
     numbers = [whole_numbers(column) for column in held.values() if not holds_names(column.type)]
