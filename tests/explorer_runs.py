@@ -13,9 +13,9 @@ import pyarrow as pa
 from sklearn.datasets import load_digits
 
 from hardsight.files.heads import save_head
+from hardsight.files.places import table_path
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
-from hardsight.files.suspects import suspects_file
 from hardsight.head import Head
 from hardsight.scoring.score import score
 from hardsight.snapshot import Snapshot
@@ -128,7 +128,7 @@ def write_suspects(run: Path, likely: int = 6) -> pa.Table:
     )
     notes = {"expected_errors": 7.4, "expected_errors_low": 4.0, "expected_errors_high": 11.2}
     table = table.replace_schema_metadata({"hardsight": json.dumps(notes)})
-    write_table(table, suspects_file(run))
+    write_table(table, table_path(run, "suspects"))
     return table
 
 

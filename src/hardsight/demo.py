@@ -25,10 +25,10 @@ from hardsight.data.digits import read_digits
 from hardsight.errors import FileError, require_installed
 from hardsight.extraction.extract import extract
 from hardsight.files.heads import save_head
-from hardsight.files.places import place_on_disk
+from hardsight.files.places import place_on_disk, table_path
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
-from hardsight.files.suspects import read_suspects, suspects_file
+from hardsight.files.suspects import read_suspects
 from hardsight.files.writing import replacing, why
 from hardsight.render.saving import save_figure
 from hardsight.result import ScoresTable
@@ -190,7 +190,7 @@ def _clean(run: Run, snapshot: Snapshot, test: ImageData, seed: int) -> None:
     mislabeled = Run(directory, "hardsight demo", arguments, {"data": "digits"}, sources)
     part, head = _write_samples(mislabeled, snapshot, test, mislabel(test.labels, NOISE, seed), true_label=test.labels)
     mislabeled.finish([part, head], {"samples": len(test)}, {part.name: len(test)})
-    write_table(clean(directory), suspects_file(directory))
+    write_table(clean(directory), table_path(directory, "suspects"))
 
 
 def mislabel(labels: Any, share: float, seed: int) -> np.ndarray:

@@ -118,8 +118,8 @@ class Result:
             self._table = read_scores(self._table, self.class_names)
         return self._table
 
-    def of(self, snapshot: Any, pictures: PictureSource | None = None) -> Self:
-        """The same result, with what is known of its samples: class names, feature columns, images."""
+    def set_samples(self, snapshot: Any, pictures: PictureSource | None = None) -> Self:
+        """Keep what is known of its samples: class names, feature columns, images."""
         self.class_names, self.features, self.pictures = snapshot.class_names, snapshot.source.note, pictures
         self.notes = list(dict.fromkeys([*snapshot.notes, *self.notes]))
         return self
@@ -300,6 +300,7 @@ class ScoresTable(Result):
         pictures: source of images by sample id.
         by: score to rank by for display. Default: `avh`, if present.
         num_classes: c, if known.
+        summary: gathered while the table was computed, or an empty one that says what to rank by.
 
     Example:
         >>> table = ScoresTable(pa.table({"id": ["a", "b"], "label": [0, 1], "avh": [0.1, 0.3]}))
@@ -317,13 +318,14 @@ class ScoresTable(Result):
         pictures: PictureSource | None = None,
         by: str | None = None,
         num_classes: int | None = None,
+        summary: Summary | None = None,
     ) -> None:
         super().__init__(table)
         names = noted_class_names(table.schema) if class_names is None and isinstance(table, pa.Table) else class_names
         self.by, self.pictures = by, pictures
         self.class_names = None if names is None else list(names)
         self.num_classes = num_classes if names is None else len(names)
-        self._gathered: Summary | None = None
+        self._gathered = summary
 
     @property
     def table(self) -> pa.Table:
@@ -341,11 +343,6 @@ class ScoresTable(Result):
         if self._gathered.num_samples == 0 and len(self):
             self._gathered.add(self.table)
         return self._gathered
-
-    def summarized(self, summary: Summary) -> Self:
-        """The same table with its summary, or an empty one that says what to rank by."""
-        self._gathered = summary
-        return self
 
     def lines(self) -> Iterator[Sentence | ShownTable]:
         """The hardest samples, counts and accuracy; with `all_means`, the mean of every score."""

@@ -383,11 +383,11 @@ def _brief_value(value: Any) -> str:
     return type(value).__name__
 
 
-def keep_table(name: str, rows: Sequence[Mapping[str, Any]], title: str | None = None) -> None:
+def keep_table(name: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Record a table that is too long for the screen, for --json and --table only."""
     columns = list(rows[0]) if rows else []
     cells = [[Cell(str(row[column]), row[column]) for column in columns] for row in rows]
-    _shown.tables.append(ShownTable(name, [Cell(column, column) for column in columns], cells, title, 1, {}))
+    _shown.tables.append(ShownTable(name, [Cell(column, column) for column in columns], cells))
 
 
 @contextmanager

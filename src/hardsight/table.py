@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from hardsight.checks import MOST_CLASSES, UNLABELED, check_count, check_labels
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
 from hardsight.files.class_names import as_text, holds_names, label_numbers, rule_for_columns, whole_numbers
-from hardsight.files.kinds import FORMATS, are_scores, check_format, finite_or_null, table_kind, with_formulas, without_formulas
+from hardsight.files.kinds import are_scores, check_format, finite_or_null, table_kind, with_formulas, without_formulas
 from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import Place, place
 from hardsight.files.reading import existing_file, naming, read_json, reading
@@ -36,7 +36,6 @@ from hardsight.scores import SCORES
 from hardsight.screen import warn
 
 CLASSES = ("label", "predicted", "given_label", "suggested_label", "predicted_label")  # columns of class numbers
-TABLES = (*FORMATS, ".pq", ".tsv")  # extensions of scores tables that can be read
 HARDNESS = "hardness"  # metadata key of a table whose scores are oriented so that high is hard
 HARD_END = "hard_end"  # the equivalent column in formats without metadata
 LABEL_FREE = ("entropy", "avc_predicted")  # scores that rank samples without labels

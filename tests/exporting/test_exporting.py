@@ -24,7 +24,7 @@ from explorer_runs import NAMES, digits_run, write_suspects
 from hardsight import Head, Snapshot, export, score
 from hardsight.errors import FileError, InputError
 from hardsight.explorer.review import Review
-from hardsight.files.suspects import suspects_file
+from hardsight.files.places import table_path
 from hardsight.quality.folds import out_of_sample
 from hardsight.table import read_scores, write_table
 from refusals import refused
@@ -102,7 +102,7 @@ def test_suspects_beside_a_file_and_no_formula_runs(tmp_path: Path) -> None:
     Snapshot(features, labels=np.where(np.arange(20) == 7, -1, labels), ids=ids).save(tmp_path / "photo.npz")
     write_table(score(tmp_path / "photo.npz"), tmp_path / "scores.parquet")
     suspects = write_suspects(tmp_path / "scores.parquet")
-    write_table(suspects, suspects_file(tmp_path / "photo.npz"))
+    write_table(suspects, table_path(tmp_path / "photo.npz", "suspects"))
     done = export(tmp_path / "photo.npz", "cleanlab")
     assert done.folder == tmp_path / "photo-cleanlab" and "1 of 20 samples have no label" in done.notes[0]
     held = np.load(done.folder / "data.npz")

@@ -343,7 +343,7 @@ class _Check:
             write_json(folder / "check.json", {"figures": figures, "sentences": checked.sentences()})
             report(folder, folder / "report.html")
         warn_in_python(said)
-        return checked.of(samples, pictures_of(samples))
+        return checked.set_samples(samples, pictures_of(samples))
 
     def _suspects(self, samples: Snapshot) -> pa.Table:
         """What clean says; where labels cannot be judged, a note and what features alone say."""

@@ -49,14 +49,13 @@ def clean(
 
 def _find(source: str, output: str | None, settings: CleanSettings) -> None:
     """Find the suspects; they are written where the explorer and the report look, unless the options leave samples out."""
-    from hardsight.files.places import place
-    from hardsight.files.suspects import suspects_file
+    from hardsight.files.places import place, table_path
     from hardsight.quality.clean import clean
     from hardsight.render.showing import show
     from hardsight.screen import print_line, print_next, print_wrote, progress_bar
 
     path, target = place(source), None if output is None else place(output)
-    usual = suspects_file(path)
+    usual = table_path(path, "suspects")
     whole = settings.all_samples and settings.split is None
     if target is None and whole and (path.is_dir() or isinstance(path, Path) and path.exists()):
         target = usual

@@ -63,8 +63,7 @@ WORDS = {  # and for the value of an option that several commands have, or whose
     "methods": "METHODS", "seeds": "SEEDS", "scales": "NUMBERS", "bins": "EDGES", "device": "DEVICE", "host": "ADDRESS",
     "weights": "FILE", "lists": "DIR", "data": "DIR", "mean": "R,G,B", "std": "R,G,B", "shard": "I/N",
     "augment": "NAMES", "target_augment": "NAMES", "degradations": "KIND=LEVELS", "passes": "SNAPSHOTS", "batch_size": "N",
-    "portion": "START:STEP:STOP", "source_portion": "START:STEP:STOP", "kinds": "NAMES", "sets": "NAMES", "parts": "NAMES",
-    "label_sets": "NAMES", "rates": "SHARES",
+    "portion": "START:STEP:STOP", "source_portion": "START:STEP:STOP",
 }  # fmt: skip
 
 

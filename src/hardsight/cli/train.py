@@ -31,9 +31,6 @@ def train(
         hardsight train mnist.npz --model mnist_cnn --loss lgm --epochs 5 -o run
         torchrun --standalone --nproc-per-node 2 -m hardsight train mnist.npz --model mnist_cnn -o run
     """
-    from hardsight.errors import require_installed
-
-    require_installed("torch", extra="torch", purpose="hardsight train")
     from hardsight.screen import keep_table, print_line, print_next, print_wrote, progress_bar
     from hardsight.training.train import train as run_train
 

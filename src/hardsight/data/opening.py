@@ -25,14 +25,13 @@ from hardsight.data.lists import lists_in, read_lines, read_list, read_lists, re
 from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.files.kinds import kind_of
 from hardsight.files.label_files import labels_in, names_among
-from hardsight.files.places import Place, Remote, near_name, place, utf8_name
+from hardsight.files.places import TABLE_ENDINGS, Place, Remote, near_name, place, utf8_name
 from hardsight.files.wide_tables import is_dataset
 from hardsight.pandas_index import column_names
 from hardsight.snapshot import Snapshot
 from hardsight.table import is_scores, read_scores
 
 DIGITS = ("digits", "digits:train", "digits:test")  # built in
-SHEETS = (".csv", ".tsv", ".parquet")
 LISTS = (".txt", ".lst", ".list")
 TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")  # the compressed ones are refused with a word
 
@@ -181,7 +180,7 @@ def _read_path(path: Place, level: int | None, column: str | None) -> ImageData:
         return read_tars([path], level)
     if isinstance(path, Remote):
         raise InputError(f"{path}: images in a store are a folder, a .tar or a .parquet with their bytes; download the rest.")
-    if name.endswith(SHEETS):
+    if name.endswith(TABLE_ENDINGS):
         return read_sheet(path, level, column)
     if name.endswith(".npz"):
         return read_npz(path, column)

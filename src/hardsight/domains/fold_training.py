@@ -234,7 +234,7 @@ class FoldTraining:
             predict = ArrivingHeads(student, arriving, self.settings.learning_rate)
         labels = [np.zeros(0, np.int64)]
         probabilities = [np.zeros((0, student.objective.classes.num_classes), np.float32)]
-        for some, values in forward_pass(predict, self.fold.inputs, batches, self.device, share=arriving is None):
+        for some, values in forward_pass(predict, self.fold.inputs, batches, self.device, gather=arriving is None):
             labels.append(self.fold.inputs.labels[some])
             probabilities.append(values.float().cpu().numpy())
         return Predictions(np.concatenate(labels), np.concatenate(probabilities))

@@ -196,8 +196,7 @@ def _of_samples(samples: Snapshot, path: Path | None, keep: bool, progress: Prog
 
 def _scores_of(samples: Snapshot, keep: bool, progress: Progress | None) -> pa.Table:
     """The scores of a run, unless another head or other labels are given; else computed, and kept in the run if it may be."""
-    own = not any((samples.loaded_from or {}).get(name) is not None for name in ("head", "labels"))
-    file = None if samples.run is None or not own else samples.run / "scores.parquet"
+    file = None if samples.run is None or samples.is_changed else samples.run / "scores.parquet"
     if file is not None and file.is_file():
         table = read_scores(file)
         ids = table.column("id").cast(pa.string())

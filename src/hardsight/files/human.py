@@ -30,6 +30,7 @@ from hardsight.files.human_studies import (
     unambiguous,
 )
 from hardsight.files.npy import open_npy
+from hardsight.files.places import TABLE_ENDINGS
 from hardsight.files.reading import existing_file, naming, reading
 from hardsight.files.table_files import read_columns
 from hardsight.files.wide_tables import as_frame, is_table
@@ -148,7 +149,7 @@ def read_people(source: Any, class_names: Sequence[str] | None = None) -> People
     with naming(path), reading(path, "not readable as JSON" if ending == ".json" else "not readable as human data"):
         if ending == ".npy":
             return _from_array(np.asarray(open_npy(path)), str(path))
-        if ending in (".csv", ".tsv", ".parquet"):
+        if ending in TABLE_ENDINGS:
             return _from_columns(read_columns(path), str(path), class_names)
         if ending == ".json":
             return _people(parsed(path.read_text(encoding="utf-8")), str(path), class_names)

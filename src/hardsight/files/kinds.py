@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from hardsight.errors import FileError, InputError
 from hardsight.files.npy import open_npy, open_npz
 from hardsight.files.parquet import parquet_columns
-from hardsight.files.places import SAMPLE_ENDINGS, Place
+from hardsight.files.places import PARQUET, SAMPLE_ENDINGS, TEXT_TABLES, Place
 from hardsight.files.reading import reading
 from hardsight.files.writing import START, check_output
 from hardsight.scores import SCORES
@@ -81,9 +81,9 @@ def holds_scores(path: Place, by: str | None = None) -> bool:
 
 def holds_features(path: Path) -> bool:
     """Whether a run or a file is a snapshot of features rather than images, or a table of which it must be said."""
-    if path.suffix.lower() in (".csv", ".tsv") or kind_of(path) != "snapshot":
+    if path.suffix.lower() in TEXT_TABLES or kind_of(path) != "snapshot":
         return False
-    names = parquet_columns(path) if path.suffix.lower() in (".parquet", ".pq") else LIST_COLUMNS
+    names = parquet_columns(path) if path.suffix.lower() in PARQUET else LIST_COLUMNS
     return bool(set(LIST_COLUMNS) & set(names)) and not IMAGE_COLUMNS & set(names)
 
 

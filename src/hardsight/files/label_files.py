@@ -15,6 +15,7 @@ import numpy as np
 
 from hardsight.errors import InputError
 from hardsight.files.npy import open_npy
+from hardsight.files.places import TABLE_ENDINGS
 from hardsight.files.reading import reading
 from hardsight.files.table_files import read_columns
 from hardsight.labels import Written
@@ -34,7 +35,7 @@ def labels_in(
         listed: reads a text file with several words in a line. Default: the last is the label.
     """
     paths = ids if paths is None else paths
-    if file.suffix.lower() in (".csv", ".tsv", ".parquet"):
+    if file.suffix.lower() in TABLE_ENDINGS:
         columns = read_columns(file)
         key = "id" if "id" in columns else "path"
         if key not in columns or "label" not in columns:

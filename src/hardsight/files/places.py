@@ -16,9 +16,9 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import SimpleNamespace
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import pyarrow as pa
@@ -34,7 +34,9 @@ HELP = {
     "https": "Check the address.",
     "http": "Check the address.",
 }
-SAMPLE_ENDINGS = (".npz", ".npy", ".parquet", ".pq", ".csv", ".tsv")  # of files of samples: features, logits, probabilities
+TEXT_TABLES, PARQUET = (".csv", ".tsv"), (".parquet", ".pq")
+TABLE_ENDINGS = (*TEXT_TABLES, *PARQUET)
+SAMPLE_ENDINGS = (".npz", ".npy", *PARQUET, *TEXT_TABLES)  # of files of samples: features, logits, probabilities
 READ_ONLY = ("hf", "https", "http")  # through fsspec
 PATIENCE = "retry_limit_seconds=30"  # Google's default is to try for 15 minutes
 BUFFER = 2**20
@@ -213,6 +215,7 @@ class Remote(os.PathLike[str]):
 
 
 Place = Path | Remote
+AnyPlace = TypeVar("AnyPlace", Path, Remote, Place)
 
 
 def place(path: str | os.PathLike[str]) -> Place:
@@ -344,14 +347,14 @@ def kind_by_name(path: Place) -> str:
 # Default paths of the tables that later commands write about a run or a file: in the run, or next to the file.
 
 
-def table_path(path: Path, name: str) -> Path:
+def table_path(path: AnyPlace, name: str) -> AnyPlace:
     """The table of that name in a run directory, or next to a file.
 
     Example:
         >>> table_path(Path("photo.npz"), "audit").name
         'photo.audit.parquet'
     """
-    return path / f"{name}.parquet" if path.is_dir() else path.with_suffix(f".{name}.parquet")
+    return path / f"{name}.parquet" if path.is_dir() else path.with_name(f"{PurePath(path.name).stem}.{name}.parquet")
 
 
 def second_table(path: Path, name: str) -> Path:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path, PurePath
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from hardsight.checks import check_unique
 from hardsight.errors import FileError, first_line
 from hardsight.files.parquet import open_parquet, read_parquet, table_notes
-from hardsight.files.places import Place, Remote
+from hardsight.files.places import TABLE_ENDINGS, table_path
 
 MISLABELED, AMBIGUOUS, HARD = "likely mislabeled", "ambiguous", "hard but right"
 OUTLIER, DUPLICATE = "outlier", "near duplicate"
@@ -35,27 +35,14 @@ SUSPECTS = pa.schema(
     ]
 )
 DUPLICATE_OF = "duplicate_of"  # id of the earlier sample that it repeats, null for none; older files do not have it
-WIDE = (".csv", ".tsv", ".parquet", ".pq")  # files that may hold a wide table
 CANNOT_TELL = "cannot tell"
 FAR = "distance_to_tenth"  # column of scores: to the tenth nearest sample, where there are no labels to rank by
 MOST_WARNINGS = 20  # that are shown
 
-AnyPlace = TypeVar("AnyPlace", Path, Remote, Place)
-
-
-def suspects_file(path: AnyPlace) -> AnyPlace:
-    """Path of the suspects of a run directory or a file.
-
-    Example:
-        >>> suspects_file(Path("photo.npz")).name
-        'photo.suspects.parquet'
-    """
-    return path / "suspects.parquet" if path.is_dir() else path.with_name(PurePath(path.name).stem + ".suspects.parquet")
-
 
 def read_suspects(path: Path) -> pa.Table | None:
     """The suspects of a run directory or a file, with ids as strings; None if there are none."""
-    file = suspects_file(path)
+    file = table_path(path, "suspects")
     return checked_suspects(read_parquet(file), str(file)) if file.is_file() else None
 
 
@@ -90,7 +77,7 @@ def suspects_notes(suspects: pa.Table) -> dict[str, Any]:
 
 def _notes_next_to(path: Path) -> dict[str, Any]:
     """The notes of the suspects of a run directory or a file, from the footer alone."""
-    file = suspects_file(path)
+    file = table_path(path, "suspects")
     if not file.is_file():
         return {}
     with open_parquet(file) as opened:
@@ -99,7 +86,7 @@ def _notes_next_to(path: Path) -> dict[str, Any]:
 
 def clean_columns(path: Path) -> dict[str, Any] | None:
     """Which columns of a wide table `hardsight clean` was told to take, as keywords of `Snapshot.open`; None for other files."""
-    columns = _notes_next_to(path).get("columns") if path.is_file() and path.suffix.lower() in WIDE else None
+    columns = _notes_next_to(path).get("columns") if path.is_file() and path.suffix.lower() in TABLE_ENDINGS else None
     if not isinstance(columns, dict):
         return None
     named = {"features": columns.get("features"), "labels": columns.get("label")}

@@ -18,7 +18,7 @@ import pyarrow.csv as pacsv
 
 from hardsight.errors import FileError, InputError
 from hardsight.files.parquet import read_parquet
-from hardsight.files.places import Place, utf8_name
+from hardsight.files.places import PARQUET, Place, utf8_name
 from hardsight.files.reading import existing_file, reading
 
 WHOLE_ID = "^(0|-?[1-9][0-9]{0,17})$"
@@ -27,7 +27,7 @@ WHOLE_ID = "^(0|-?[1-9][0-9]{0,17})$"
 def read_table(path: str | os.PathLike[str], text: Iterable[str | None] = ()) -> pa.Table:
     """The whole table; in a CSV an empty cell is null, ids are as written, and columns named in `text` are text."""
     path = existing_file(path)
-    if path.suffix.lower() in (".parquet", ".pq"):
+    if path.suffix.lower() in PARQUET:
         return read_parquet(path)
     table = read_csv(path, "not a readable CSV file", {name: pa.string() for name in ("id", *text) if name is not None})
     return table if "id" not in table.column_names else with_ids(path, table, table.column("id"))

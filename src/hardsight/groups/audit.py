@@ -165,7 +165,7 @@ def audit(
         >>> table.select(["group", "accuracy", "verdict"]).to_pylist()[1]
         {'group': 'B', 'accuracy': 0.0, 'verdict': 'less accurate, harder, more overconfident'}
     """
-    settings = AuditSettings.given(settings, options if group is None else {**options, "group": group})
+    settings = AuditSettings.given(settings, options, group=group)
     target = checked_target(output, x, settings)
     samples = Snapshot.open(x, by=settings.by, **settings.keywords())
     groups = _compared(samples, settings, progress)

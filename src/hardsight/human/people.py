@@ -177,7 +177,7 @@ def people(
     found.notes += [*unmatched, *_memorized(known, answered, models[0])]
     if target is not None:
         found.save(target)
-    return found.of(models[0])
+    return found.set_samples(models[0])
 
 
 def _listed(x: Any) -> list[Any]:

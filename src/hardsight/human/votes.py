@@ -22,6 +22,7 @@ import numpy as np
 from hardsight.errors import InputError
 from hardsight.files.human import People
 from hardsight.files.human_studies import file_name, unambiguous
+from hardsight.files.places import TABLE_ENDINGS
 from hardsight.files.table_files import read_columns
 from hardsight.files.wide_tables import as_frame, is_table
 from hardsight.human.settings import VoteOptions
@@ -29,7 +30,6 @@ from hardsight.snapshot import Snapshot
 from hardsight.stats.uncertainty import entropy_of
 
 VOTES = ("no", "maybe", "yes")
-TABLES = (".csv", ".tsv", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def read_votes(source: Any, model: Snapshot, settings: VoteOptions) -> Votes | N
 def _columns(source: Any) -> dict[str, list[Any]] | None:
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
-        if path.suffix.lower() not in TABLES or not path.is_file():
+        if path.suffix.lower() not in TABLE_ENDINGS or not path.is_file():
             return None
         return {key: list(column) for key, column in read_columns(path).items()}
     if isinstance(source, Mapping):

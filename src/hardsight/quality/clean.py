@@ -23,9 +23,7 @@ from hardsight.checks import check_unique
 from hardsight.data.run_images import pictures_of
 from hardsight.errors import InputError
 from hardsight.files.epochs import has_dynamics
-from hardsight.files.kinds import check_table_output
 from hardsight.files.npy import open_npy, open_npz
-from hardsight.files.places import place
 from hardsight.files.reading import naming
 from hardsight.options import takes
 from hardsight.quality.evidence import NONE_FINITE, best_evidence
@@ -34,6 +32,7 @@ from hardsight.quality.neighbors import Neighborhood, find_nearby, find_neighbor
 from hardsight.quality.settings import CleanSettings
 from hardsight.quality.suspects import Suspects, suspects_table
 from hardsight.quality.verdicts import explained_verdicts, facts_of
+from hardsight.result import table_target
 from hardsight.scores.duplicates import find_repeats
 from hardsight.scores.probabilities import check_distributions
 from hardsight.scoring.comparable import check_reference
@@ -75,9 +74,8 @@ def clean(
         (3, [0, 0, 1, 0])
     """
     settings = CleanSettings.given(settings, options, labels=labels)
-    if output is not None:
-        files = (x, settings.head, settings.labels, settings.probs, settings.class_names, settings.reference)
-        check_table_output(place(output), "suspects", files)
+    inputs = (x, settings.head, settings.labels, settings.probs, settings.class_names, settings.reference)
+    table_target(output, "suspects", inputs)
     samples = _opened(x, settings)
     reference = _opened_reference(samples, settings)
     # Folds and subsamples are drawn in the order of the ids: rows in another order give each sample the same result.
@@ -101,7 +99,7 @@ def clean(
     table = suspects_table(samples, evidence, judgment, verdicts, near, settings.named_columns)
     suspects = Suspects(table, settings.top, unscored)
     warnings = list(suspects.notes)  # those of the samples were given when they were opened
-    suspects.of(samples, pictures_of(samples))
+    suspects.set_samples(samples, pictures_of(samples))
     if output is not None:
         suspects.save(output)
     warn_in_python(warnings)

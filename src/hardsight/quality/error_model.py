@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hardsight.quality.ranking import TINIEST
 from hardsight.threads import blocks, even_rows, share
 
 ROWS, FEWEST_ROWS, NUMBERS = 5000, 1000, 2**22  # samples that the model is fitted to: fewer where there are many classes
@@ -64,7 +65,7 @@ class ErrorModel:
             right = (1 - self.rate) * q[np.arange(len(y)), y]
             error = self.rate * (q * _drawn_as(y, self.shares, self.drawn)).sum(axis=1)
             with np.errstate(divide="ignore"):
-                odds = np.log(np.maximum(error, 1e-300)) - np.log(np.maximum(right, 1e-300))
+                odds = np.log(np.maximum(error, TINIEST)) - np.log(np.maximum(right, TINIEST))
             result[rows] = 1 / (1 + np.exp(-np.clip(odds + SHIFT - SLOPE * self.doubt, -50, 50)))
 
         share(work, blocks(len(labels), max(1, NUMBERS // 4 // len(self.shares))))

@@ -73,7 +73,7 @@ class Evidence:
     by: str  # the ranking
     classes: np.ndarray  # (c,) class number of each column of the probabilities
     labels: np.ndarray  # (n,) column of the given class, -1 for unlabeled
-    heads: np.ndarray  # (n, c) probabilities without what the neighbors say, NaN in rows that could not be scored
+    head_probs: np.ndarray  # (n, c) probabilities without what the neighbors say, NaN in rows that could not be scored
     probs: np.ndarray  # (n, c) the same mixed with the votes, if out-of-sample; `judge` puts its own where neighbors decide
     votes: np.ndarray | None = None  # (n, c) what the labels of the ten nearest say; None for too few samples per class
     neighbors_decide: bool = False  # since the model knows the labels, from its training or as `judge` finds
@@ -82,20 +82,20 @@ class Evidence:
 
     def take(self, rows: np.ndarray) -> Evidence:
         """The same of some samples, or of all in another order."""
-        labels, heads, probs = (array[rows] for array in (self.labels, self.heads, self.probs))
+        labels, head_probs, probs = (array[rows] for array in (self.labels, self.head_probs, self.probs))
         votes, epochs = None if self.votes is None else self.votes[rows], {name: x[rows] for name, x in self.epochs.items()}
-        return replace(self, labels=labels, heads=heads, probs=probs, votes=votes, epochs=epochs)
+        return replace(self, labels=labels, head_probs=head_probs, probs=probs, votes=votes, epochs=epochs)
 
     @property
     def known(self) -> np.ndarray:
         """(n,) whether a sample has a label, and probabilities by the heads."""
-        return (self.labels >= 0) & np.isfinite(self.heads).all(axis=1)
+        return (self.labels >= 0) & np.isfinite(self.head_probs).all(axis=1)
 
     @property
     def agreement(self) -> float:
         """Share of the labels that are the most likely class by the heads."""
         known = self.known
-        return float((self.heads[known].argmax(axis=1) == self.labels[known]).mean()) if known.any() else 0.0
+        return float((self.head_probs[known].argmax(axis=1) == self.labels[known]).mean()) if known.any() else 0.0
 
 
 def best_evidence(
@@ -108,14 +108,11 @@ def best_evidence(
     if settings.by in RANKINGS_OF_EPOCHS and run is None:
         raise InputError(f"--by {settings.by} needs training dynamics, but there are none: clean a run of hardsight train.")
     evidence = _predicted(samples, settings, near, progress)
-    if near is not None:
-        # votes of the nearest by features, for the mixture, however few samples a class has
-        votes = neighbor_probs(near.nearby.rows, evidence.labels, len(evidence.classes))
-        probs = mixed(evidence.heads, votes, evidence.labels) if evidence.kind == "out-of-sample" else evidence.probs
-        evidence = replace(evidence, probs=probs, votes=votes)
+    nearest = None if near is None else neighbor_probs(near.nearby.rows, evidence.labels, len(evidence.classes))
+    if nearest is not None and evidence.kind == "out-of-sample":  # however few samples a class has
+        evidence = replace(evidence, probs=mixed(evidence.head_probs, nearest, evidence.labels))
     _check_informative(evidence.probs, samples.where)
-    # the votes to judge by: the same, or those of the nearest by predictions; None for too few samples per class
-    evidence = replace(evidence, votes=_votes(evidence, near) if settings.neighbors else None)
+    evidence = replace(evidence, votes=_votes(evidence, near, nearest) if settings.neighbors else None)
     if run is not None and settings.by in (None, *RANKINGS_OF_EPOCHS):
         columns = _epoch_columns(run, pa.array(samples.ids, samples.source.id_type), settings.by)
         if any(np.isfinite(column).any() for column in columns.values()):
@@ -173,8 +170,8 @@ def _given_probs(samples: Snapshot) -> np.ndarray | None:
     return np.asarray(softmax(widened(logits).astype(np.float64), axis=1))
 
 
-def _votes(evidence: Evidence, near: Neighborhood | None) -> np.ndarray | None:
-    """(n, c) what the labels of the neighbors say, by features, else by predictions; None for too few samples per class.
+def _votes(evidence: Evidence, near: Neighborhood | None, nearest: np.ndarray | None) -> np.ndarray | None:
+    """(n, c) the votes to judge by: of the nearest by features, else by predictions; None for too few samples per class.
 
     NaN where there is no prediction or label to go by.
     """
@@ -183,13 +180,13 @@ def _votes(evidence: Evidence, near: Neighborhood | None) -> np.ndarray | None:
     voters = labeled.sum() if originals is None else len(np.unique(originals))  # copies count once
     if min(SAMPLE, voters) < VOTERS * len(np.unique(labels[labeled])):
         return None
-    if evidence.votes is not None:
-        return evidence.votes
+    if nearest is not None:
+        return nearest
     known = np.flatnonzero(evidence.known)
     classes, own = np.unique(labels[known], return_inverse=True)
-    votes = np.full(evidence.heads.shape, np.nan)
+    votes = np.full(evidence.head_probs.shape, np.nan)
     votes[known] = 0.0
-    votes[np.ix_(known, classes)] = votes_by_probs(evidence.heads[np.ix_(known, classes)], own)
+    votes[np.ix_(known, classes)] = votes_by_probs(evidence.head_probs[np.ix_(known, classes)], own)
     return votes
 
 

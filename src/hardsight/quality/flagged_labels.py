@@ -68,9 +68,9 @@ def judge(evidence: Evidence) -> tuple[Evidence, Judgment]:
     scores, wrong = np.full(len(known), np.nan), np.full(len(known), np.nan)
     scores[known] = scores_of_labels(evidence.probs[known], labels, ranking, factors)
     # A class that is neither a label nor predicted is no true class, either: a head may know thousands.
-    classes = np.union1d(labels, evidence.heads[known].argmax(axis=1))
+    classes = np.union1d(labels, evidence.head_probs[known].argmax(axis=1))
     own = np.searchsorted(classes, labels)
-    heads, votes = (None if values is None else values[known][:, classes] for values in (evidence.heads, evidence.votes))
+    heads, votes = (None if values is None else values[known][:, classes] for values in (evidence.head_probs, evidence.votes))
     assert heads is not None
     model, predictions = _fitted(evidence, heads, votes, own)
     wrong[known] = model.wrong(predictions, own)

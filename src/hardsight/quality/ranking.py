@@ -32,8 +32,8 @@ import numpy as np
 
 from hardsight.threads import blocks, share
 
-TINY = 1e-300  # what a probability of zero counts as in a logarithm
-LOG_TINY = float(np.log(TINY))
+TINIEST = 1e-300  # what a probability of zero counts as in a logarithm
+LOG_TINY = float(np.log(TINIEST))
 NUMBERS = 2**20  # probabilities looked at together
 POWER = 4  # 1 would add up the other classes, a large one take the most likely alone
 
@@ -56,7 +56,7 @@ def posterior(probs: np.ndarray, factors: np.ndarray) -> np.ndarray:
         others = powers @ (factors * ~np.eye(len(factors), dtype=bool)) ** POWER
     with np.errstate(divide="ignore"):
         root = np.log(others) / POWER
-    return np.maximum(root, LOG_TINY) - np.log(np.maximum(probs, TINY))
+    return np.maximum(root, LOG_TINY) - np.log(np.maximum(probs, TINIEST))
 
 
 def _sum_of_others(values: np.ndarray) -> np.ndarray:
@@ -76,7 +76,7 @@ def _sum_of_others(values: np.ndarray) -> np.ndarray:
 
 def confidence(probs: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """-log of the probability of each label."""
-    return -np.log(np.maximum(probs, TINY))
+    return -np.log(np.maximum(probs, TINIEST))
 
 
 def margin(probs: np.ndarray, factors: np.ndarray) -> np.ndarray:

@@ -32,7 +32,6 @@ from hardsight.data.decoding import BrokenImage
 from hardsight.data.run_images import RunImages
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
 from hardsight.files.class_names import check_class_names, given_class_names
-from hardsight.files.kinds import check_table_output
 from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, place
 from hardsight.files.reading import read_json
@@ -40,7 +39,7 @@ from hardsight.files.run import read_start
 from hardsight.files.suspects import clean_class_names, clean_columns
 from hardsight.files.writing import why
 from hardsight.quality.verdicts import class_name
-from hardsight.result import Result
+from hardsight.result import Result, table_target
 from hardsight.screen import Sentence, ShownTable, line, printable
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
@@ -161,8 +160,8 @@ def apply_review(
     folder, path = _image_folder(output), Path(x) if isinstance(x, (str, os.PathLike)) else None
     if folder is not None:
         check_new_folder(folder)
-    elif output is not None:
-        check_table_output(place(output), "labels after a review", (x, review, class_names, *opening.values()))
+    else:
+        table_target(output, "labels after a review", (x, review, class_names, *opening.values()))
     if folder is not None and path is None:
         raise InputError(f"{folder} is for images, which only a run or a file leads to; write a table: output='labels.csv'.")
     columns = None if path is None or opening.keys() & {"features", "labels"} else clean_columns(path)

@@ -356,9 +356,7 @@ def scores_of(snapshot: Snapshot, names: Sequence[str], progress: Progress | Non
 
 def _stored_in_run(snapshot: Snapshot, names: Sequence[str]) -> pa.Table | None:
     """The scores in the run's scores.parquet, by id; None if it lacks some, or if they are of another head or other labels."""
-    loaded = snapshot.loaded_from or {}
-    replaced = loaded.get("head") is not None or loaded.get("labels") is not None
-    if snapshot.run is None or replaced or not (snapshot.run / "scores.parquet").is_file():
+    if snapshot.run is None or snapshot.is_changed or not (snapshot.run / "scores.parquet").is_file():
         return None
     table = read_scores(snapshot.run)
     if not {"id", *names} <= set(table.column_names):

@@ -22,10 +22,9 @@ import pyarrow as pa
 
 from hardsight.data.run_images import pictures_of
 from hardsight.errors import InputError, did_you_mean
-from hardsight.files.kinds import check_table_output
-from hardsight.files.places import Place, place
+from hardsight.files.places import Place
 from hardsight.options import takes
-from hardsight.result import ScoresTable
+from hardsight.result import ScoresTable, table_target
 from hardsight.scoring.comparable import check_reference
 from hardsight.scoring.job import CROSS_VALIDATED, Job
 from hardsight.scoring.settings import ScoreSettings
@@ -71,9 +70,9 @@ def score(
     """
     if progress is not None and not callable(progress):
         raise InputError(f"progress must be a function of the rows done and the total, got {progress!r}.")
-    given = {name: value for name, value in (("head", head), ("labels", labels)) if value is not None}
-    settings = ScoreSettings.given(settings, {**options, **given})
-    target = None if output is None else _checked_target(place(output), x, settings)
+    settings = ScoreSettings.given(settings, options, head=head, labels=labels)
+    inputs = (settings.head, settings.labels, settings.class_names, settings.reference, *_listed(settings.models))
+    target = table_target(output, "scores", (x, *inputs))  # which is never an input
     if settings.cluster is not None and target is None:
         raise InputError("--cluster writes its parts next to the output: use -o (output= in Python).")
     snapshot = _opened(x, settings)
@@ -81,16 +80,9 @@ def score(
     summary = _summary(job, settings)
     with _computed(job, target, settings, progress) as parts:  # tables, one after another
         table = _kept(parts, job.schema, target, settings, summary)
-    scored = ScoresTable(table, snapshot.class_names, by=settings.by, num_classes=snapshot.num_classes).summarized(summary)
+    scored = ScoresTable(table, snapshot.class_names, by=settings.by, num_classes=snapshot.num_classes, summary=summary)
     scored.fitted_head = CROSS_VALIDATED if job.cross_validated else None
-    return scored.of(snapshot, pictures_of(snapshot, settings.images))
-
-
-def _checked_target(target: Place, x: Any, settings: ScoreSettings) -> Place:
-    """The output, which is never an input."""
-    inputs = (settings.head, settings.labels, settings.class_names, settings.reference, *_listed(settings.models))
-    check_table_output(target, "scores", (x, *inputs))
-    return target
+    return scored.set_samples(snapshot, pictures_of(snapshot, settings.images))
 
 
 def _opened(x: Any, settings: ScoreSettings) -> Snapshot:

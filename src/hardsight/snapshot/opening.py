@@ -18,7 +18,7 @@ from hardsight.files.heads import head_from_arrays, load_head
 from hardsight.files.kinds import LIST_COLUMNS
 from hardsight.files.label_files import labels_in
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
-from hardsight.files.places import SAMPLE_ENDINGS, Place, missing, on_disk, place
+from hardsight.files.places import PARQUET, SAMPLE_ENDINGS, TABLE_ENDINGS, TEXT_TABLES, Place, missing, on_disk, place
 from hardsight.files.reading import existing_file, naming, reading
 from hardsight.files.run import read_manifest
 from hardsight.files.samples import SampleFiles, evidence_among, evidence_of
@@ -178,7 +178,7 @@ def open_path(path: Place, head: Any = None, labels: Any = None, features: Any =
 
 def _rows(path: Place, features: Any, labels: Any) -> Opened:
     """The rows of a run or file; `features` names columns of a wide table, and `labels` a column, a file, or an array."""
-    wide = path.suffix.lower() in (".csv", ".tsv") or features is not None or is_column(path, labels)
+    wide = path.suffix.lower() in TEXT_TABLES or features is not None or is_column(path, labels)
     column = labels if wide and isinstance(labels, str) and not place(labels).is_file() else None
     opened = open_table(path, features, column) if wide else open_files(path)
     if labels is not None and column is None:
@@ -221,7 +221,7 @@ def open_files(path: Place) -> Opened:
         return _from_npz(path)
     if ending == ".npy":
         return Opened(ArraySource("features", _matrix_on_disk(open_npy(path))))
-    if ending in (".parquet", ".pq"):
+    if ending in PARQUET:
         return Opened(SampleFiles([path]))
     if not path.exists():
         raise FileError(missing(path))
@@ -277,15 +277,15 @@ def _from_npz(path: Place) -> Opened:
 
 def is_column(path: Place, labels: Any) -> bool:
     """Whether labels name a column of a Parquet file other than the default one."""
-    table = path.suffix.lower() in (".parquet", ".pq") and path.is_file()
+    table = path.suffix.lower() in PARQUET and path.is_file()
     return table and isinstance(labels, str) and labels != "label" and not place(labels).is_file()
 
 
 def open_table(path: Place, features: Any, column: str | None) -> Opened:
     """A wide table, or one with another label column, read into memory."""
-    if path.suffix.lower() not in (".csv", ".tsv", ".parquet", ".pq"):
+    if path.suffix.lower() not in TABLE_ENDINGS:
         raise InputError(f"{path}: --features names columns (features= in Python), but this is no .csv or .parquet table.")
-    untyped = path.suffix.lower() in (".csv", ".tsv")
+    untyped = path.suffix.lower() in TEXT_TABLES
     table = read_table(path, text=("label", column))
     if features is None and column is None and not set(LIST_COLUMNS) & set(table.column_names):
         raise InputError(

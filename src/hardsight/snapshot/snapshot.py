@@ -240,6 +240,11 @@ class Snapshot:
         return self.path if self.path is not None and self.path.is_dir() else None
 
     @property
+    def is_changed(self) -> bool:
+        """Whether it was opened with another head or other labels than its own: what is stored of it does not hold then."""
+        return any((self.loaded_from or {}).get(name) is not None for name in ("head", "labels"))
+
+    @property
     def ids(self) -> np.ndarray:
         """(n,) strings or integers, proven to be unique unless duplicates are allowed."""
         ids = id_array(self.columns(["id"]).column(0))

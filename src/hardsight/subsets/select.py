@@ -95,7 +95,7 @@ def select(
         >>> select(probs=probs, budget=2, method="margin")["id"].to_pylist()  # what to label next
         [1, 2]
     """
-    settings = SelectSettings.given(settings, {**options, **({} if budget is None else {"budget": budget})})
+    settings = SelectSettings.given(settings, options, budget=budget)
     target = table_target(output, "a subset", (x, settings.head, settings.labels))
     if isinstance(settings.curve, str):
         check_output(place(settings.curve), table="the cost curve of subsets", inputs=(x, settings.head, settings.labels))

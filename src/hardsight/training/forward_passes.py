@@ -47,16 +47,16 @@ def as_tensor(values: np.ndarray, device: torch.device) -> Tensor:
 
 @torch.no_grad()
 def forward_pass(
-    function: Callable[[Tensor], Tensor], inputs: Inputs, rows: Sequence[np.ndarray], device: torch.device, share: bool = True
+    function: Callable[[Tensor], Tensor], inputs: Inputs, rows: Sequence[np.ndarray], device: torch.device, gather: bool = True
 ) -> Iterator[tuple[np.ndarray, Tensor]]:
     """(b,) rows of the samples that could be read and what a function of their inputs gives, batch by batch, no gradients.
 
     Args:
         function: (b, ...) -> (b, d).
-        share: where there are several processes, each computes a part of each batch, and all get the whole; else each
+        gather: where there are several processes, each computes a part of each batch, and all get the whole; else each
             computes all rows that it is given.
     """
-    several = share and num_processes() > 1
+    several = gather and num_processes() > 1
     for batch in inputs.batches(processes.shares(rows) if several else rows):
         values = function(as_tensor(batch.inputs, device)) if len(batch.rows) else None
         if several:

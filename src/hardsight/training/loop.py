@@ -50,8 +50,8 @@ SUMS = ("n", "correct", "avh", "norm", "loss")
 
 def start_training(
     settings: TrainSettings, sets: Sets, model: Any, output: Path, say: Say | None, progress: Progress | None
-) -> bool:
-    """Find the processes and the device, open the network and its teacher, and train; whether this is the main process.
+) -> None:
+    """Find the processes and the device, open the network and its teacher, and train.
 
     Accelerate keeps precision and device for as long as Python runs, and has no public way to change them. So a second
     training in the same process takes nothing from it but the processes: precision is `MixedPrecision`, and a single
@@ -75,7 +75,6 @@ def start_training(
     inputs, preprocessing = prepared(sets, source, s)
     teacher = open_teacher(s.teacher, preprocessing, sets.class_names, str(device))
     Training(accelerator, device, s, source, sets, inputs, preprocessing, say, progress, teacher).run(output)
-    return accelerator.is_main_process
 
 
 def prepared(sets: Sets, source: Trainable, settings: TrainSettings) -> tuple[dict[str, Inputs], Preprocessing | None]:
@@ -328,7 +327,7 @@ class Training:
         for name, inputs in watched.items():
             sums = dict.fromkeys(SUMS, 0.0)
             counts = forward_passes.counts_of(self.settings.top_k, self.settings.crops if step is None else 1)
-            for rows, features in self._features(inputs, np.arange(len(inputs)), share=True):
+            for rows, features in self._features(inputs, np.arange(len(inputs)), own_share=True):
                 seen += len(rows) * several
                 self._tell(min(seen, total), total, f"epoch {epoch}/{self.settings.epochs}  evaluating {name}")
                 ids, labels = [inputs.ids[row] for row in rows], inputs.labels[rows]
@@ -351,11 +350,11 @@ class Training:
             if s.top_k is not None:
                 counts[f"top{s.top_k}{forward_passes.OF_CROPS}"] += forward_passes.hits(logits, inputs.labels[rows], s.top_k)
 
-    def _features(self, inputs: Inputs, rows: np.ndarray, share: bool = False) -> Iterator[tuple[np.ndarray, Tensor]]:
-        """(b,) rows and their (b, d) features, batch by batch; of each batch this process's share alone, if asked."""
+    def _features(self, inputs: Inputs, rows: np.ndarray, own_share: bool = False) -> Iterator[tuple[np.ndarray, Tensor]]:
+        """(b,) rows and their (b, d) features, batch by batch; if asked, the batches of this process alone."""
         batches = even_batches(rows, self.forward_size)
-        batches = processes.shares(batches) if share else batches
-        return forward_passes.forward_pass(self.trainee.features, inputs, batches, self.device, share=False)
+        batches = processes.shares(batches) if own_share else batches
+        return forward_passes.forward_pass(self.trainee.features, inputs, batches, self.device, gather=False)
 
     def _write_dynamics(self, epoch: int, step: int | None = None) -> None:
         gather = lambda table: gathering.gathered_tables(table, self.device)

@@ -49,7 +49,7 @@ class Updater:
     def __init__(self, network: Trainee, settings: LearningOptions, wrapped: bool = False) -> None:
         warn_of_quota(torch.get_num_threads())
         self.network, self.settings, self.lr = network, settings, settings.learning_rate
-        self.optimizer = make_optimizer(network, settings, self.lr)
+        self.optimizer = make_optimizer(network, settings)
         network.freeze_statistics = settings.freeze_bn
         self.wrapped = wrapped
         if not wrapped:
@@ -117,13 +117,13 @@ def drawn_seed(*stream: int) -> int:
     return int(np.random.default_rng(stream).integers(2**31))
 
 
-def parameter_groups(network: Trainee, settings: LearningOptions, lr: float | None = None) -> list[dict[str, Any]]:
+def parameter_groups(network: Trainee, settings: LearningOptions) -> list[dict[str, Any]]:
     """Parameters by how they learn.
 
     Matrices and filters decay; biases, norms, slopes and log-variances only where everything is to. The parameters of heads
     learn at `head_rate` times the learning rate, and log-variances at a tenth of that.
     """
-    lr, options = settings.learning_rate if lr is None else lr, settings.optimizer_options
+    lr, options = settings.learning_rate, settings.optimizer_options
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, p in network.named_parameters():
         if p.requires_grad:
@@ -140,9 +140,9 @@ def parameter_groups(network: Trainee, settings: LearningOptions, lr: float | No
     ]
 
 
-def make_optimizer(network: Trainee, settings: LearningOptions, lr: float | None = None) -> torch.optim.Optimizer:
+def make_optimizer(network: Trainee, settings: LearningOptions) -> torch.optim.Optimizer:
     """SGD with momentum, or AdamW."""
-    groups = parameter_groups(network, settings, lr)
+    groups = parameter_groups(network, settings)
     if settings.optimizer == "adamw":
         return torch.optim.AdamW(groups)
     options = settings.optimizer_options

@@ -141,15 +141,12 @@ class Trained(RunResult):
         head: what the trained network predicts with.
         history: one entry per epoch: {"epoch": 1, "lr": ..., "train": {"accuracy": ..., "avh": ..., ...}, "test": ...}.
         notes: what was found in the data, one sentence each.
-        is_main_process: false in all but one of several processes.
     """
 
     files, by = ("epochs",), "epoch"
     shown = ("split", "epoch", "accuracy", "loss", "avh", "norm")
 
-    def __init__(
-        self, run: Path, head: Head, history: list[dict[str, Any]], notes: Sequence[str] = (), is_main_process: bool = True
-    ) -> None:
+    def __init__(self, run: Path, head: Head, history: list[dict[str, Any]], notes: Sequence[str] = ()) -> None:
         rows = [
             {"split": split, "epoch": entry["epoch"], "lr": entry["lr"], **means}
             for entry in history
@@ -158,7 +155,7 @@ class Trained(RunResult):
         ]
         names = dict.fromkeys(name for row in rows for name in row)
         super().__init__(run, {"epochs": pa.table({name: [row.get(name) for row in rows] for name in names})}, notes)
-        self.head, self.history, self.is_main_process = head, history, is_main_process
+        self.head, self.history = head, history
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -181,7 +178,7 @@ class Trained(RunResult):
         return {split: curves_figure(read_curves(self.run, split=split), columns, title=split) for split in splits}
 
 
-def read_trained(directory: Path, notes: Sequence[str] = (), is_main_process: bool = True) -> Trained:
+def read_trained(directory: Path, notes: Sequence[str] = ()) -> Trained:
     """A finished training from its run directory."""
     head, _ = load_head(directory / "head.safetensors")
-    return Trained(directory, head, read_manifest(directory)["counts"]["history"], notes, is_main_process)
+    return Trained(directory, head, read_manifest(directory)["counts"]["history"], notes)

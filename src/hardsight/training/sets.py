@@ -18,7 +18,7 @@ from hardsight.data.opening import check_files, open_frame
 from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.extraction.feed import ArrayInputs
 from hardsight.extraction.inputs import columns_of, finite_features, holds_features, labels_among
-from hardsight.files.places import place, shown_address
+from hardsight.files.places import TEXT_TABLES, place, shown_address
 from hardsight.files.reading import existing_file
 from hardsight.files.samples import is_free
 from hardsight.files.table_files import read_csv
@@ -267,7 +267,7 @@ def _wanted(subset: Any) -> tuple[str, list[str]]:
     if isinstance(subset, (str, os.PathLike)):
         name = os.fspath(subset)
         file = place(subset)
-        if file.suffix.lower() in (".csv", ".tsv"):  # only the ids of a list are read
+        if file.suffix.lower() in TEXT_TABLES:  # only the ids of a list are read
             subset = read_csv(existing_file(file), "not a readable table of ids", {"id": pa.string()})
         else:
             subset = read_scores(subset)

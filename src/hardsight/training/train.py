@@ -70,7 +70,7 @@ def train(
     """
     settings = TrainSettings.given(settings, options)
     for library in ("torch", "accelerate"):
-        require_installed(library, extra="torch", purpose="hardsight.train")
+        require_installed(library, extra="torch", purpose=COMMAND)
     _check_tracker(settings.tracker)
     check_network_name(model)
     check_weights_file(settings.weights)
@@ -82,8 +82,8 @@ def train(
     _check_teacher(settings.teacher, loss, needed="teacher_logits" in loss_class(loss).forward_needs)
     check_run_directory(output, COMMAND)
     sets = open_sets(data, settings)
-    is_main_process = start_training(settings, sets, model, Path(output), say, progress)
-    return read_trained(Path(output), sets.notes, is_main_process)
+    start_training(settings, sets, model, Path(output), say, progress)
+    return read_trained(Path(output), sets.notes)
 
 
 def _check_teacher(spec: Any, loss: str, *, needed: bool) -> None:
