@@ -127,7 +127,7 @@ class PairTraining:
     seed: int
     make_learner: Callable[[], Trainee]
     device: torch.device
-    nearest: np.ndarray | None = None  # (n, k) neighbors of target samples; where not set, by the first model evaluated
+    nearest: np.ndarray | None = None  # (n, k) of target samples: set in adapt_models.py, else by the first model evaluated
 
     def __post_init__(self) -> None:
         self.source_batches = AugmentedInputs(self.source, self.settings.augment, self.seed)

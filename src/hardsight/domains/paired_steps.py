@@ -71,7 +71,10 @@ class Step:
 
 @dataclass(frozen=True)
 class RoundStage(Options):
-    """A stage that is trained in rounds: a `PairedMethod`, or one with the target samples of a round and their loss."""
+    """A stage that is trained in rounds: a `PairedMethod`, or one with the target samples of a round and their loss.
+
+    The latter have `target` and `loss`: self_training.py and entropy.py.
+    """
 
     def choose(self, name: str, view: TargetView, portion: float) -> PseudoLabels | None:
         """The pseudo-labels of a round, if it has any; `name` is that of the stage."""

@@ -29,7 +29,7 @@ class Page:
     display: Display
     pictures: Pictures
     review: Review
-    unmarked: str | None = None  # why samples cannot be marked
+    why_not_marked: str | None = None  # why samples cannot be marked
     comparison: ScoreChanges | None = None  # with a second run
     write_token: str = ""  # that a POST must bring, where a server guards the page
     reports: bool = False  # whether the browser reports what is selected, for `View.selection`
@@ -39,7 +39,7 @@ class Page:
 
     def __post_init__(self) -> None:
         self.notes = list(self.display.notes)  # for the user, one sentence each
-        self.maps = Maps(self.display, keep=self.unmarked is None)
+        self.maps = Maps(self.display, keep=self.why_not_marked is None)
         self.columns = {name: on_screen(column) for name, column in self.display.columns.items()}  # angles in degrees
         self.axes = self._first_axes()
 
@@ -76,7 +76,7 @@ class Page:
             "suspects": None if display.suspects is None else display.suspects.described(),
             "quick_filters": [asdict(quick) for quick in display.quick_filters],
             "marks": list(MARKS),
-            "unmarked": self.unmarked,
+            "why_not_marked": self.why_not_marked,
             "review": self.marks_in,
             "apply": shlex.join(self.apply),
             "write_token": self.write_token,

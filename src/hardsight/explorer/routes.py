@@ -171,8 +171,8 @@ class Query:
 
     def check_markable(self) -> None:
         """Samples can be marked."""
-        if self.page.unmarked is not None:
-            raise _Refused(self.page.unmarked, 403)
+        if self.page.why_not_marked is not None:
+            raise _Refused(self.page.why_not_marked, 403)
 
 
 ANSWERS: dict[tuple[str, re.Pattern[str]], Callable[[Query], Any]] = {}  # (method, path) -> function

@@ -1,6 +1,7 @@
 """The page of `hardsight audit`, a self-contained HTML file, from the `AuditedGroups` that `audit` gives.
 
-Which groups are worse, a figure, the whole table, and the hardest images of the groups that are worse.
+Which groups are worse, a figure, the whole table, and the hardest images of the groups that are worse. The numbers come from
+comparing.py, the verdicts from audit.py.
 """
 
 from __future__ import annotations
@@ -96,28 +97,27 @@ def _is_latent(groups: AuditedGroups) -> bool:
     return LATENT in groups.members.column_names
 
 
+COLORED = {1.0: "word no", -1.0: "word yes"}  # by the direction of a verdict
+
+
 def _table(groups: AuditedGroups, rows: list[Row]) -> str:
     if not rows:
         return ""
     hardness = groups.measures.hardness
-    header = ["group", "verdict", "samples", "accuracy (%)", "against the rest", "same classes"]
-    header += [f"mean {spoken(hardness)}", "mean norm", "over\u00adconfidence", "ECE (by chance)"]
-    cells: list[list[html_page.Cell]] = [
-        [
-            group_name(row).replace(" = ", "\u00a0=\u00a0"),
-            (row["verdict"], {1.0: "word no", -1.0: "word yes"}.get(direction(row["verdict"]), "word quiet")),
-            f"{row['n']:,}",
-            _stacked(accuracy(row)),
-            _stacked(difference(row)),
-            _cell(row.get("accuracy_same_classes"), 1, 100),
-            _with_ends(row, f"mean_{hardness}", hardness, 4),
-            _with_ends(row, "mean_norm", "norm", 2),
-            _with_ends(row, "overconfidence", "overconfidence", 1, 100),
-            f"{_cell(row.get('ece'), 3)}\n({_cell(row.get('ece_by_chance'), 3)})",
-        ]
-        for row in rows
-    ]
-    return html_page.heading("Every group") + html_page.table(header, cells, words=2)
+    columns: dict[str, Callable[[Row], html_page.Cell]] = {
+        "group": lambda row: group_name(row).replace(" = ", "\u00a0=\u00a0"),
+        "verdict": lambda row: (row["verdict"], COLORED.get(direction(row["verdict"]), "word quiet")),
+        "samples": lambda row: f"{row['n']:,}",
+        "accuracy (%)": lambda row: _stacked(accuracy(row)),
+        "against the rest": lambda row: _stacked(difference(row)),
+        "same classes": lambda row: _cell(row.get("accuracy_same_classes"), 1, 100),
+        f"mean {spoken(hardness)}": lambda row: _with_ends(row, f"mean_{hardness}", hardness, 4),
+        "mean norm": lambda row: _with_ends(row, "mean_norm", "norm", 2),
+        "over\u00adconfidence": lambda row: _with_ends(row, "overconfidence", "overconfidence", 1, 100),
+        "ECE (by chance)": lambda row: f"{_cell(row.get('ece'), 3)}\n({_cell(row.get('ece_by_chance'), 3)})",
+    }
+    cells = [[cell(row) for cell in columns.values()] for row in rows]
+    return html_page.heading("Every group") + html_page.table(list(columns), cells, words=2)
 
 
 def _with_ends(row: Row, value: str, ends: str, digits: int, factor: float = 1.0) -> str:

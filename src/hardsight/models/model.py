@@ -90,7 +90,7 @@ class Model(ABC):
 
     @property
     def watched(self) -> dict[str, np.ndarray]:
-        """Name -> (b, d) features of the layers that `watch` named, of the last batch."""
+        """Name -> (b, d) features of the layers that `watch` named, of the last batch; a new dict each time."""
         return {}
 
     def watch(self, layers: Sequence[str], batch: np.ndarray) -> None:

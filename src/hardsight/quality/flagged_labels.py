@@ -3,6 +3,8 @@
 error_score      the ranking and the classes that are mixed up (ranking.py)
 label_quality    1 - the probability that the label is wrong, by the heads and the neighbors (error_model.py)
 is_label_issue   that probability is above one half; where there may be no error at all, only the likeliest are flagged
+
+The evidence is chosen in evidence.py, and the words of the explanation are in verdicts.py.
 """
 
 from __future__ import annotations

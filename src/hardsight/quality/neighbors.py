@@ -52,7 +52,7 @@ class Neighborhood:
     repeats: Repeats
     leaked: Repeats | None = None  # near duplicates of samples of a reference
     reference_ids: Sequence[str] = ()  # (m,) of that reference
-    originals: np.ndarray | None = None  # (n,) rows that stand for copies
+    originals: np.ndarray | None = None  # (n,) the row that stands for each sample: `Repeats.originals`
 
     @cached_property
     def repeated(self) -> np.ndarray:

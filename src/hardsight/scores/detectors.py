@@ -3,6 +3,9 @@
 Most are fitted to another snapshot, the reference: what the model was trained on. The mean shift needs none, because a
 sample moves among the samples of its own dataset. `energy` and `gen`, which look at logits alone, are among the
 scores of confidence.
+
+The contract is `Fitted` (registry.py); `ReferenceScope` (scoring/scopes.py) feeds it; labeled_reference.py has those that need
+the labels of the reference, too.
 """
 
 from __future__ import annotations

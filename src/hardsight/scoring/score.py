@@ -176,7 +176,10 @@ def _computed(
 def _kept(
     parts: Iterator[pa.Table], schema: pa.Schema, target: Place | None, settings: ScoreSettings, summary: Summary
 ) -> pa.Table | Place:
-    """The parts as one table; or their summary alone; or, written as they come, a file that appears when complete."""
+    """The parts as one table; or their summary alone; or, written as they come, a file that appears when complete.
+
+    A table in memory is summarized when somebody asks (`ScoresTable.gathered`).
+    """
     oriented = as_hardness if settings.hardness else plain
     schema, kept = oriented(schema.empty_table()).schema, []
     with contextlib.nullcontext() if target is None else TableWriter(target, schema) as writer:

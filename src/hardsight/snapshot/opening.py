@@ -1,4 +1,7 @@
-"""Whatever a snapshot is opened from: a run, a file, arrays, a frame, a table of scores."""
+"""Whatever a snapshot is opened from: arrays and frames, then a run or a file (`open_files`, and `open_table` for wide tables).
+
+A format of files is an ending among `SAMPLE_ENDINGS` (files/places.py), told from images and scores in files/kinds.py.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """The options of a training, each defined once: the Python function, the command line, the docs and start.json follow.
 
+`TrainSettings`, the last class, is read by loop.py and what it opens: sets.py, opening.py, optimization.py.
 `NetworkOptions`, `LearningOptions` and `ResourceOptions` are shared with adapt and generalize, `PacingOptions` with
 curriculum. Details of one idea are a group, a settings class of its own: `--optimizer-options "momentum=0.8 nesterov"`, in
 Python optimizer_options={"momentum": 0.8, "nesterov": True}. Nothing here imports NumPy or torch, so that `hardsight --help`

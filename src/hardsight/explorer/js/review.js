@@ -22,8 +22,8 @@ export class Review {
       { name: "mark", kind: "uint8", names: this.names, hard: "high", about: "A person's mark on the sample." },
       this.values,
     );
-    this.readOnly = page.about.unmarked !== null || !page.source.live;
-    this.whyNot = this.readOnly ? `Marks cannot be saved: ${page.about.unmarked}` : null;
+    this.readOnly = page.about.why_not_marked !== null || !page.source.live;
+    this.whyNot = this.readOnly ? `Marks cannot be saved: ${page.about.why_not_marked}` : null;
     const accept = page.about.suspects ? [["y", "accept the suggestion"]] : [];
     const keys = [...accept, ...Object.entries(KEYS), ["x", "no mark"], ["u", "undo"]];
     const line = document.getElementById("review-keys");
