@@ -6,6 +6,7 @@ terminal text, a page and LaTeX in `hardsight.render`, the document of `--json` 
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -124,6 +125,22 @@ class Result:
         self.notes = list(dict.fromkeys([*snapshot.notes, *self.notes]))
         return self
 
+    def with_images(self, images: Sequence[Any] | np.ndarray) -> Self:
+        """The same result with images: one per row, as arrays (h, w) or (h, w, 3), or PIL images.
+
+        Example:
+            >>> table = ScoresTable(pa.table({"id": [0, 1], "avh": [0.1, 0.3]}))
+            >>> "<img" in table.with_images(np.zeros((2, 8, 8), np.uint8))._repr_html_()
+            True
+        """
+        if len(images) != len(self):
+            raise InputError(f"images must have one entry per row, got {len(images)} for {len(self)} rows.")
+        if "id" not in self.table.column_names:
+            raise InputError("images are found by id, and this table has no column id.")
+        shown = copy.copy(self)
+        shown.pictures = InOrder(self.table.column("id"), images)
+        return shown
+
     def lines(self) -> Iterator[Sentence | ShownTable]:
         """What is said of it: sentences with their numbers, and tables. A verb's result overrides this."""
         yield from ()
@@ -222,7 +239,7 @@ class Result:
         by = self.ranked_by
         rows = self.table.slice(0, 10) if by is None else hardest(self.table, by)
         if by is None or by not in SCORES:
-            return f"first {len(rows)} {'rows' if by is None else f'by {by}'}", rows
+            return f"first {len(rows)} {'rows' if by is None else f'by {by}'}" if len(rows) else "no rows", rows
         ranked = f"hardest {len(rows)} by {by} ({hard_end(rows.schema, by)} is hard)"
         return ranked if len(rows) else f"no sample has a value of {by} to rank by", rows
 
@@ -378,22 +395,6 @@ class ScoresTable(Result):
 
     def _name_of(self, label: int | None) -> str:
         return number(label) if self.class_names is None or label is None else self.class_names[label]
-
-    def with_images(self, images: Sequence[Any] | np.ndarray) -> ScoresTable:
-        """The same table with images: one per row, as arrays (h, w) or (h, w, 3), or PIL images.
-
-        Example:
-            >>> table = ScoresTable(pa.table({"id": [0, 1], "avh": [0.1, 0.3]}))
-            >>> "<img" in table.with_images(np.zeros((2, 8, 8), np.uint8))._repr_html_()
-            True
-        """
-        if len(images) != len(self):
-            raise InputError(f"images must have one entry per row, got {len(images)} for {len(self)} rows.")
-        if "id" not in self.table.column_names:
-            raise InputError("images are found by id, and this table has no column id.")
-        shown = self._again(self.table)
-        shown.pictures = InOrder(self.table.column("id"), images)
-        return shown
 
     def hardest(self, by: str | None = None, top: int | None = 10) -> ScoresTable:
         """The hardest rows first, by a score's hard end: `hardsight.table.hardest` of this table."""

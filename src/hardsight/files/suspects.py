@@ -34,6 +34,7 @@ SUSPECTS = pa.schema(
         ("predicted_label", pa.int64()),
     ]
 )
+OF_SCORES = {"id": "id", "given_label": "label", "predicted_label": "predicted"}  # column of suspects -> of scores
 DUPLICATE_OF = "duplicate_of"  # id of the earlier sample that it repeats, null for none; older files do not have it
 CANNOT_TELL = "cannot tell"
 FAR = "distance_to_tenth"  # column of scores: to the tenth nearest sample, where there are no labels to rank by
@@ -59,6 +60,11 @@ def checked_suspects(table: pa.Table, file: str) -> pa.Table:
         raise FileError(f"{file}: not written by hardsight clean: {first_line(error)}. Remove or rename it.") from error
     _check(file, table)
     return table
+
+
+def as_scores(suspects: pa.Table) -> pa.Table:
+    """The samples of a table of suspects as a table of scores, with their given labels."""
+    return suspects.select(list(OF_SCORES)).rename_columns(list(OF_SCORES.values()))
 
 
 def _check(file: str, table: pa.Table) -> None:

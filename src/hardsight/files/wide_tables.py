@@ -75,10 +75,12 @@ def check_dataset(dataset: Any) -> None:
         raise InputError("a streamed dataset has no rows to come back to: load it without streaming=True.")
 
 
-def names_columns(table: Any, features: Any, *others: Any) -> bool:
-    """Whether a column is requested by name, or the table has columns with our names."""
-    asked = features is not None or any(isinstance(other, str) for other in others)
-    return asked or (not is_pandas(table) and any(name in LIST_COLUMNS for name in column_names(table) or ()))
+def names_columns(table: Any, features: Any, labels: Any, ids: Any) -> bool:
+    """Whether a column is requested by name, or the table has columns with our names: `label`, where no labels are given."""
+    if features is not None or isinstance(labels, str) or isinstance(ids, str):
+        return True
+    ours = () if is_pandas(table) else LIST_COLUMNS
+    return any(name in ours or (name == "label" and labels is None) for name in column_names(table) or ())
 
 
 def take_apart(table: Any, features: Any = None, labels: Any = None, ids: Any = None) -> Parts:
