@@ -210,6 +210,7 @@ class Page {
     else if (event.key === "c") byId("cloud").focus();
     else if (modes[event.key]) this.setMode(modes[event.key]);
     else if (event.key === "u" && !this.review.readOnly) this.review.undo();
+    else if (event.key === "Escape" && byId("export").open) byId("export").open = false;
     else if (event.key === "Escape" && this.view.filters.length) this.change({ filters: [], page: 0 });
     else return;
     event.preventDefault();
