@@ -60,13 +60,15 @@ class InOrder:
     def __init__(self, ids: pa.Array | pa.ChunkedArray, images: Any) -> None:
         self.ids, self.images = ids, images
 
-    def image(self, id: Any) -> Any:
-        """The image of a sample as a PIL image, or None."""
+    def image(self, id: Any, needed: Any = None) -> Any:
+        """The image of a sample as a PIL image of its own, or None; `needed` is for those that are decoded from files."""
         from PIL import Image
 
         row = pc.index(self.ids, pa.scalar(id, self.ids.type)).as_py()
         image = None if row < 0 else self.images[row]
-        return image if image is None or isinstance(image, Image.Image) else Image.fromarray(_bytes_of(image))
+        if image is None or isinstance(image, Image.Image):
+            return image and image.copy()  # who asks may reduce it
+        return Image.fromarray(_bytes_of(image))
 
 
 def _bytes_of(image: Any) -> np.ndarray:
@@ -268,7 +270,7 @@ class Result:
         return len(self.table)
 
     def __getitem__(self, key: Any) -> Any:
-        return self.table[key]
+        return self.table.select(key) if isinstance(key, list) else self.table[key]
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.table.__arrow_c_stream__(requested_schema)
@@ -399,14 +401,9 @@ class ScoresTable(Result):
     def hardest(self, by: str | None = None, top: int | None = 10) -> ScoresTable:
         """The hardest rows first, by a score's hard end: `hardsight.table.hardest` of this table."""
         by = by or self.ranked_by or "avh"
-        ranked = self._again(hardest(self.table, by, top))
-        ranked.by = by
+        ranked = ScoresTable(hardest(self.table, by, top), self.class_names, self.pictures, by, self.num_classes)
+        ranked.features, ranked.notes = self.features, self.notes
         return ranked
-
-    def _again(self, table: pa.Table) -> ScoresTable:
-        other = ScoresTable(table, self.class_names, self.pictures, self.by, self.num_classes)
-        other.features, other.notes = self.features, self.notes
-        return other
 
     @property
     def ranked_by(self) -> str | None:

@@ -165,6 +165,11 @@ def test_the_frame_of_a_widget_may_fetch_nothing(widget: Any) -> None:
     assert "connect-src" not in policy and "src=" not in page.replace("img-src", "")
 
 
+def test_without_scripts_the_page_says_so_first(widget: Any) -> None:
+    page = json.loads(widget._esm[len("const PAGE = ") : widget._esm.index(";\n")])
+    assert page.split("<body>")[1].lstrip().startswith("<noscript>This page needs JavaScript")
+
+
 def test_without_anywidget_the_line_to_install_it_is_said(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explore, "in_notebook", lambda: True)
     monkeypatch.delitem(sys.modules, "hardsight.explorer.widget", raising=False)
@@ -178,6 +183,7 @@ CELLS = (
     "view = hardsight.explore('run')\nview",
     "print(view.selected, 'of', len(view.page.display), 'selected')\nprint('first', view.ids[:1], view.selection.num_rows)",
     "print('marks', view.marks.select(['id', 'mark']).to_pylist())",
+    "import os\nos._exit(1)",
 )
 
 
@@ -206,6 +212,10 @@ def test_jupyterlab_behind_a_prefix_and_another_host_name(chromium: Any, tmp_pat
         mark_first(page)
         expect(run_cell(page, 3)).to_contain_text("'mark': 'drop'")
         assert elsewhere == []
+        run_cell(page, 4)
+        page.frame_locator(FRAME).locator("#grid .tile").nth(1).focus()
+        page.keyboard.press("d")  # to a kernel that was started again
+        expect(page.frame_locator(FRAME).locator("#message")).to_contain_text("run the cell again")
     context.close()
 
 

@@ -29,7 +29,7 @@ from hardsight.explorer.columns import Column, codes, from_arrow, integers, numb
 from hardsight.explorer.epochs import Epochs
 from hardsight.files.run import read_start
 from hardsight.files.suspects import FAR
-from hardsight.result import RANKED_BY, InOrder
+from hardsight.result import RANKED_BY
 from hardsight.scores import SCORES
 from hardsight.snapshot import Snapshot
 
@@ -64,7 +64,7 @@ class Display:
     snapshot: Snapshot | None = None  # the features, if there are any
     snapshot_rows: np.ndarray | None = None  # (n,) row of each sample in the snapshot, -1 for none; None: the same rows
     start: dict[str, Any] = field(default_factory=dict)  # start.json or run.json
-    images: RunImages | InOrder | None = None  # where a table in memory has its images
+    images: RunImages | None = None  # where a table in memory has its images
     epochs: Epochs | None = None
     adapted: bool = False  # whether the samples are the target of a run of hardsight adapt
     clean_table: pa.Table | None = None  # what hardsight clean found, if that is the table in memory

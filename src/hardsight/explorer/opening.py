@@ -27,7 +27,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.data.run_images import RunPictures, pictures_of
+from hardsight.data.run_images import RunImages, RunPictures, pictures_of
 from hardsight.errors import FileError, HardsightError, InputError
 from hardsight.explorer.adapt_rounds import Rounds
 from hardsight.explorer.columns import words
@@ -181,7 +181,8 @@ def _of_memory(x: Any, settings: ReportSettings, keep: bool, progress: Progress 
             display.images = pictures.source
             display.add_further(display.aligned(pictures.columns))
     elif isinstance(pictures, InOrder):
-        display.images = pictures
+        held = zip(pictures.ids.to_pylist(), pictures.images, strict=True)
+        display.images = RunImages({"data": "images"}, rows={str(id): (pictures, id) for id, image in held if image is not None})
     return display
 
 

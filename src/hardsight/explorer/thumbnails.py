@@ -23,7 +23,6 @@ from hardsight.explorer.display import Display
 from hardsight.files.run import read_start
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.render.table_views import thumbnail
-from hardsight.result import InOrder
 from hardsight.snapshot import Snapshot
 
 THUMB, LARGE = 128, 768  # longest side in pixels, in the grid and in the dialog of one sample
@@ -43,9 +42,7 @@ class Pictures:
 
     def __init__(self, display: Display, images: str | None = None) -> None:
         self.display = display
-        given = display.images if images is None else None
-        self.in_order = given if isinstance(given, InOrder) else None
-        found = given if isinstance(given, RunImages) else None
+        found = display.images if images is None else None
         self.source = found or RunImages(display.start.get("sources") or {}, display.directory, images)
         self.roots = self.source.roots
         self.room = PixelRoom(AT_ONCE)
@@ -82,7 +79,7 @@ class Pictures:
     @property
     def any(self) -> bool:
         """Whether it is known where images are."""
-        return self.in_order is not None or bool(self.source.specs) or (bool(self.roots) and self.display.paths is not None)
+        return bool(self.source.specs) or (bool(self.roots) and self.display.paths is not None)
 
     def warm(self) -> None:
         """Open the images before the first request; an error is reported with that request."""
@@ -149,12 +146,7 @@ class Pictures:
     def _image(self, row: int, side: int | None = None) -> Image.Image:
         degradation = self._degradation(row)
         needed = None if side is None or degradation is not None else within(side)
-        if self.in_order is None:
-            image = self.source.find(self.display.image_path(row), self._base(row), needed)
-        elif (image := self.in_order.image(self.display.own_ids[row].as_py())) is not None:
-            image = image.copy()  # it will be reduced, and is the user's
-        else:
-            raise BrokenImage("missing")
+        image = self.source.find(self.display.image_path(row), self._base(row), needed)
         before_pixels.get()(image.width * image.height)  # an image from an array was not decoded
         if degradation is None:
             return image

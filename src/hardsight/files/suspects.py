@@ -34,7 +34,6 @@ SUSPECTS = pa.schema(
         ("predicted_label", pa.int64()),
     ]
 )
-OF_SCORES = {"id": "id", "given_label": "label", "predicted_label": "predicted"}  # column of suspects -> of scores
 DUPLICATE_OF = "duplicate_of"  # id of the earlier sample that it repeats, null for none; older files do not have it
 CANNOT_TELL = "cannot tell"
 FAR = "distance_to_tenth"  # column of scores: to the tenth nearest sample, where there are no labels to rank by
@@ -64,7 +63,7 @@ def checked_suspects(table: pa.Table, file: str) -> pa.Table:
 
 def as_scores(suspects: pa.Table) -> pa.Table:
     """The samples of a table of suspects as a table of scores, with their given labels."""
-    return suspects.select(list(OF_SCORES)).rename_columns(list(OF_SCORES.values()))
+    return suspects.select(["id", "given_label", "predicted_label"]).rename_columns(["id", "label", "predicted"])
 
 
 def _check(file: str, table: pa.Table) -> None:

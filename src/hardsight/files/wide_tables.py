@@ -77,10 +77,9 @@ def check_dataset(dataset: Any) -> None:
 
 def names_columns(table: Any, features: Any, labels: Any, ids: Any) -> bool:
     """Whether a column is requested by name, or the table has columns with our names: `label`, where no labels are given."""
-    if features is not None or isinstance(labels, str) or isinstance(ids, str):
-        return True
-    ours = () if is_pandas(table) else LIST_COLUMNS
-    return any(name in ours or (name == "label" and labels is None) for name in column_names(table) or ())
+    ours = {*(() if is_pandas(table) else LIST_COLUMNS), *(("label",) if labels is None else ())}
+    asked = features is not None or isinstance(labels, str) or isinstance(ids, str)
+    return asked or not ours.isdisjoint(column_names(table) or ())
 
 
 def take_apart(table: Any, features: Any = None, labels: Any = None, ids: Any = None) -> Parts:
@@ -272,7 +271,8 @@ def _refuse_words(table: nw.DataFrame[Any], names: Sequence[str], which: str, re
     wrong = [name for name in names if not _holds_numbers(table, name)]
     if wrong and len(names) > 1:
         word = _first_word(table, wrong[0])
-        raise InputError(f"{which}, but {wrong[0]!r} is not numeric{word}: drop it, or {remedy}.")
+        convert = ", convert it with .astype(float)" if not word and table.get_column(wrong[0]).dtype == nw.Object else ""
+        raise InputError(f"{which}, but {wrong[0]!r} is not numeric{word}: drop it{convert}, or {remedy}.")
 
 
 def _first_word(table: nw.DataFrame[Any], name: str) -> str:

@@ -46,8 +46,7 @@ class TableView:
 
 
 def _cell(value: Any, longest: int) -> str:
-    if isinstance(value, date):
-        value = f"{value:%Y-%m-%d %H:%M}"
+    value = f"{value:%Y-%m-%d %H:%M}" if isinstance(value, date) else value
     simple = isinstance(value, (int, float, str)) or value is None
     return printable(number(value) if simple else type(value).__name__, longest)
 
