@@ -88,3 +88,9 @@ def test_tables_of_clean_select_audit_and_drift() -> None:
     assert "group" in groups and "accuracy" in groups
     one_screen(hardsight.drift(SNAPSHOT, Snapshot(FEATURES + 0.1, WEIGHT, LABELS)))
     one_screen(hardsight.curriculum(SNAPSHOT))
+
+
+def test_some_columns_of_a_result_and_an_error_in_a_notebook() -> None:
+    few = hardsight.score(SNAPSHOT)[["id", "avh"]]
+    assert few.column_names == ["id", "avh"] and len(few) == 200
+    assert hardsight.errors.InputError("no labels.")._render_traceback_() == ["InputError: no labels."]  # IPython asks for it

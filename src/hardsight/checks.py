@@ -61,8 +61,15 @@ def as_numbers(x: Any, name: str) -> Any:
         number = x.dtype.kind in "fiu" or x.dtype.name == "bfloat16"
     if not number:
         hint = f" Convert it with {name}.astype(float)." if x.dtype == object else ""
-        raise InputError(f"{name} must hold numbers, got {x.dtype}.{hint}")
+        raise InputError(f"{name} must hold numbers, got {x.dtype}.{_empty_row(x) or hint}")
     return x
+
+
+def _empty_row(x: Any) -> str:
+    """The first row without a list in a column of lists, for messages."""
+    if x.dtype != object or x.ndim != 1 or not any(isinstance(row, (list, np.ndarray)) for row in x):
+        return ""
+    return next((f" Row {row} is empty: leave such rows out." for row, value in enumerate(x) if is_null(value)), "")
 
 
 def check_some_columns(x: Any, name: str) -> None:
@@ -398,7 +405,7 @@ def arrow_numbers(column: Any) -> tuple[np.ndarray, np.ndarray]:
 
 # ---- ids are unique: the one check of it, for ids in memory and for those that pass by in batches ----
 
-ADVICE = "Fix them; hardsight score --allow-duplicates keeps both rows."
+ADVICE = "Fix them, in pandas with reset_index(); score keeps both rows with --allow-duplicates (allow_duplicates=True)."
 
 
 class SeenIds:

@@ -35,6 +35,10 @@ __all__ = [
 class HardsightError(Exception):
     """Base class of every exception that hardsight raises on purpose."""
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows of it: what is wrong, without the lines of the library."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class InputError(HardsightError):
     """Arrays or options that do not fit together."""

@@ -6,6 +6,7 @@ terminal text, a page and LaTeX in `hardsight.render`, the document of `--json` 
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -59,13 +60,15 @@ class InOrder:
     def __init__(self, ids: pa.Array | pa.ChunkedArray, images: Any) -> None:
         self.ids, self.images = ids, images
 
-    def image(self, id: Any) -> Any:
-        """The image of a sample as a PIL image, or None."""
+    def image(self, id: Any, needed: Any = None) -> Any:
+        """The image of a sample as a PIL image of its own, or None; `needed` is for those that are decoded from files."""
         from PIL import Image
 
         row = pc.index(self.ids, pa.scalar(id, self.ids.type)).as_py()
         image = None if row < 0 else self.images[row]
-        return image if image is None or isinstance(image, Image.Image) else Image.fromarray(_bytes_of(image))
+        if image is None or isinstance(image, Image.Image):
+            return image and image.copy()  # who asks may reduce it
+        return Image.fromarray(_bytes_of(image))
 
 
 def _bytes_of(image: Any) -> np.ndarray:
@@ -123,6 +126,22 @@ class Result:
         self.class_names, self.features, self.pictures = snapshot.class_names, snapshot.source.note, pictures
         self.notes = list(dict.fromkeys([*snapshot.notes, *self.notes]))
         return self
+
+    def with_images(self, images: Sequence[Any] | np.ndarray) -> Self:
+        """The same result with images: one per row, as arrays (h, w) or (h, w, 3), or PIL images.
+
+        Example:
+            >>> table = ScoresTable(pa.table({"id": [0, 1], "avh": [0.1, 0.3]}))
+            >>> "<img" in table.with_images(np.zeros((2, 8, 8), np.uint8))._repr_html_()
+            True
+        """
+        if len(images) != len(self):
+            raise InputError(f"images must have one entry per row, got {len(images)} for {len(self)} rows.")
+        if "id" not in self.table.column_names:
+            raise InputError("images are found by id, and this table has no column id.")
+        shown = copy.copy(self)
+        shown.pictures = InOrder(self.table.column("id"), images)
+        return shown
 
     def lines(self) -> Iterator[Sentence | ShownTable]:
         """What is said of it: sentences with their numbers, and tables. A verb's result overrides this."""
@@ -222,7 +241,7 @@ class Result:
         by = self.ranked_by
         rows = self.table.slice(0, 10) if by is None else hardest(self.table, by)
         if by is None or by not in SCORES:
-            return f"first {len(rows)} {'rows' if by is None else f'by {by}'}", rows
+            return f"first {len(rows)} {'rows' if by is None else f'by {by}'}" if len(rows) else "no rows", rows
         ranked = f"hardest {len(rows)} by {by} ({hard_end(rows.schema, by)} is hard)"
         return ranked if len(rows) else f"no sample has a value of {by} to rank by", rows
 
@@ -251,7 +270,7 @@ class Result:
         return len(self.table)
 
     def __getitem__(self, key: Any) -> Any:
-        return self.table[key]
+        return self.table.select(key) if isinstance(key, list) else self.table[key]
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.table.__arrow_c_stream__(requested_schema)
@@ -379,33 +398,12 @@ class ScoresTable(Result):
     def _name_of(self, label: int | None) -> str:
         return number(label) if self.class_names is None or label is None else self.class_names[label]
 
-    def with_images(self, images: Sequence[Any] | np.ndarray) -> ScoresTable:
-        """The same table with images: one per row, as arrays (h, w) or (h, w, 3), or PIL images.
-
-        Example:
-            >>> table = ScoresTable(pa.table({"id": [0, 1], "avh": [0.1, 0.3]}))
-            >>> "<img" in table.with_images(np.zeros((2, 8, 8), np.uint8))._repr_html_()
-            True
-        """
-        if len(images) != len(self):
-            raise InputError(f"images must have one entry per row, got {len(images)} for {len(self)} rows.")
-        if "id" not in self.table.column_names:
-            raise InputError("images are found by id, and this table has no column id.")
-        shown = self._again(self.table)
-        shown.pictures = InOrder(self.table.column("id"), images)
-        return shown
-
     def hardest(self, by: str | None = None, top: int | None = 10) -> ScoresTable:
         """The hardest rows first, by a score's hard end: `hardsight.table.hardest` of this table."""
         by = by or self.ranked_by or "avh"
-        ranked = self._again(hardest(self.table, by, top))
-        ranked.by = by
+        ranked = ScoresTable(hardest(self.table, by, top), self.class_names, self.pictures, by, self.num_classes)
+        ranked.features, ranked.notes = self.features, self.notes
         return ranked
-
-    def _again(self, table: pa.Table) -> ScoresTable:
-        other = ScoresTable(table, self.class_names, self.pictures, self.by, self.num_classes)
-        other.features, other.notes = self.features, self.notes
-        return other
 
     @property
     def ranked_by(self) -> str | None:

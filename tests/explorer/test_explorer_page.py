@@ -442,6 +442,10 @@ def test_exports_of_a_selection(watched: Watched, tmp_path: Path) -> None:
         assert len(downloads(page, tmp_path, "selection", "csv").read_text().splitlines()) == len(expected) + 1
         listed = downloads(page, tmp_path, "selection", "txt").read_text().splitlines()
         assert listed == [f"img/{id}.png" for id in expected.id]
+        page.locator("#export summary").click()
+        page.keyboard.press("Escape")  # closes the menu, and only that
+        expect(page.locator("#export .sheet")).to_be_hidden()
+        assert counted(page) == len(expected)
 
 
 def test_two_runs_side_by_side(watched: Watched, tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ def test_by_keyboard_over_a_restart_and_in_two_tabs(chromium: Any, tmp_path: Pat
         expect(page.locator("#grid .tile:nth-child(4) .badge")).to_be_hidden()
         assert rows(file) == expected | {hardest[6]: ("drop", None)}
         exported = downloads(page, tmp_path, "review", "csv").read_text()
-        assert exported.splitlines()[0].startswith('"id","mark"') and len(exported.splitlines()) == 5
+        assert exported.splitlines()[0].startswith('"id","label","mark"') and len(exported.splitlines()) == 5
         for watched in (first, second):
             watched.check()
             watched.page.close()

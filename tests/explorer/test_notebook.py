@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -12,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from PIL import Image
 
 import hardsight
 from benchmarks.explore import make_table
@@ -162,6 +165,11 @@ def test_the_frame_of_a_widget_may_fetch_nothing(widget: Any) -> None:
     assert "connect-src" not in policy and "src=" not in page.replace("img-src", "")
 
 
+def test_without_scripts_the_page_says_so_first(widget: Any) -> None:
+    page = json.loads(widget._esm[len("const PAGE = ") : widget._esm.index(";\n")])
+    assert page.split("<body>")[1].lstrip().startswith("<noscript>This page needs JavaScript")
+
+
 def test_without_anywidget_the_line_to_install_it_is_said(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explore, "in_notebook", lambda: True)
     monkeypatch.delitem(sys.modules, "hardsight.explorer.widget", raising=False)
@@ -175,6 +183,7 @@ CELLS = (
     "view = hardsight.explore('run')\nview",
     "print(view.selected, 'of', len(view.page.display), 'selected')\nprint('first', view.ids[:1], view.selection.num_rows)",
     "print('marks', view.marks.select(['id', 'mark']).to_pylist())",
+    "import os\nos._exit(1)",
 )
 
 
@@ -203,6 +212,10 @@ def test_jupyterlab_behind_a_prefix_and_another_host_name(chromium: Any, tmp_pat
         mark_first(page)
         expect(run_cell(page, 3)).to_contain_text("'mark': 'drop'")
         assert elsewhere == []
+        run_cell(page, 4)
+        page.frame_locator(FRAME).locator("#grid .tile").nth(1).focus()
+        page.keyboard.press("d")  # to a kernel that was started again
+        expect(page.frame_locator(FRAME).locator("#message")).to_contain_text("run the cell again")
     context.close()
 
 
@@ -327,3 +340,33 @@ def test_marimo_shows_it_and_follows_the_selection(chromium: Any, tmp_path: Path
             process.terminate()
             process.wait(30)
     context.close()
+
+
+def test_what_comes_back_from_a_frame_joins_it(capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "c"]).assign(label=np.arange(40) % 2)
+    frame.index += 100
+    view = hardsight.explore(frame, port=0)
+    ask = Asked(view.server)
+    assert "Marks: 0 rows" in repr(view.marks) and "no rows" in repr(view.marks) and "first 0" not in repr(view.marks)
+    assert ask.post("/api/selection", bits(3, 17)).status == 200
+    assert ask.post("/api/mark", {"tab": "t", "row": 7, "mark": "wrong label", "suggestion": 0}).status == 200
+    view.close()
+    assert view.ids == [103, 117] == view.selection["id"].to_pylist() and len(frame.loc[view.ids]) == 2
+    assert view.marks.select(["id", "label", "mark"]).to_pylist() == [{"id": 107, "label": 1, "mark": "wrong label"}]
+    assert "datetime" not in repr(view.marks)
+    assert apply_review(frame, view)["changed"].to_pylist() == [row == 7 for row in range(40)]
+
+
+def test_images_from_arrays_reach_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    features, labels = rng.normal(size=(40, 3)) + 3 * np.eye(3)[np.arange(40) % 2], np.arange(40) % 2
+    images = [Image.new("L", (200, 200), 5 * row) for row in range(39)] + [None]
+    for result in (hardsight.score(features, labels=labels), hardsight.clean(features, labels)):
+        view = hardsight.explore(result.with_images(images), port=0)
+        view.close()
+        pictures = view.page.pictures
+        assert (
+            pictures.any and pictures.image(7).getpixel((0, 0)) == 35 and Image.open(io.BytesIO(pictures.thumb(7))).width == 128
+        )
+        assert images[7].size == (200, 200) and pictures.trouble(39) == "missing"  # type: ignore[union-attr]
+        assert "<img" in view.selection._repr_html_()

@@ -89,6 +89,7 @@ MISSING = r"5 of 300 samples have no human data \(the first: 'img-000'\) and 1 o
         (TABLE, {"human": FEWER}, MISSING),
         (TABLE, {"human": {"id": ["x"], "frequency": [0.1]}, "allow_missing": True}, "no human id .*; its ids look like 'x'"),
         (TABLE, {"human": FREQUENCY[1:]}, "one row per sample in the same order, got 299 rows for 300 samples"),
+        (Snapshot(FEATURES, WEIGHT, np.zeros(300, int)), {"human": FREQUENCY[1:]}, r"\(allow_missing=True\) joins"),
         (TABLE.slice(0, 2), {"human": FREQUENCY[:10], "allow_missing": True}, "got 10 rows for 2 samples"),
     ],
 )  # fmt: skip

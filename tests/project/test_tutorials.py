@@ -132,6 +132,7 @@ def of_a_folder(texts: list[str]) -> None:
     assert int(line.split()[3]) >= 8, line  # of the ten that were moved
     assert any("report: hardsight-digits-wrong-run" in text for text in texts)
     assert any("300 rows" in text for text in texts)  # nothing is selected: all are
+    assert any("CorrectedLabels: 300 samples: 0 labels changed" in text for text in texts)
 
 
 def of_hugging_face_data(texts: list[str]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -686,7 +687,7 @@ def test_ids_that_are_numbers_join_the_text_of_a_review(tmp_path: Path) -> None:
     for table in (marks, marks.to_pandas(), marks.to_pydict(), hardsight.result.Result(marks)):
         assert apply_review(Snapshot(np.eye(4), labels=[0, 1, 0, -1]), table).equals(applied)
     with pytest.raises(FileError, match="the table of marks: not a review: it has no column 'mark'"):
-        apply_review(Snapshot(np.eye(4)), {"id": [0]})
+        apply_review(Snapshot(np.eye(1), labels=[0]), {"id": [0]})
     with pytest.raises(InputError, match="the table of marks is of other samples: 1 of its 1 ids"):
         apply_review(Snapshot(np.eye(1), labels=[0]), marks)
 
@@ -712,7 +713,8 @@ def test_a_review_of_classes_or_ids_that_are_not_there_is_refused(tmp_path: Path
         with pytest.raises((FileError, InputError), match=match):
             apply_review(samples, file)
     assert apply_review(snapshot, file, ["a", "b", "c", "d"]).table.column("label")[0].as_py() == 3
-    assert apply_review(Snapshot(np.eye(4)), file).changed == 1  # nothing says how many
+    with pytest.raises(InputError, match="the samples: no sample has a label to keep or change"):
+        apply_review(Snapshot(np.eye(4)), file)
 
 
 def test_a_file_of_probabilities_and_one_of_features(cli: Cli, tmp_path: Path) -> None:
@@ -830,3 +832,27 @@ def test_bad_input_is_one_clear_line(case: str, cli: Cli, tmp_path: Path, monkey
     monkeypatch.setattr("hardsight.quality.neighbors.find_repeats", lambda *_: pytest.fail("duplicates were searched first"))
     refused(cli("clean", "x.npz", *words), said)
     assert not Path("x.suspects.parquet").exists() and not Path("labels.parquet").exists()
+
+
+def test_labels_of_a_frame_survive_a_review_and_so_do_those_of_suspects() -> None:
+    rng = np.random.default_rng(0)
+    label = np.arange(60) % 2
+    features = 4.0 * np.eye(2)[label] + rng.normal(0, 0.3, (60, 2))
+    frame = pd.DataFrame({"f0": features[:, 0], "f1": features[:, 1], "label": label}, index=np.arange(60) + 100)
+    marks = {"id": [103, 104], "mark": ["wrong label", "drop"], "suggestion": [0, None]}
+    corrected = apply_review(frame, marks)
+    assert corrected["label"].null_count == 0 and corrected["given_label"].to_pylist() == np.delete(label, 4).tolist()
+    assert repr(corrected).startswith("CorrectedLabels: 59 samples: 1 labels changed, 1 samples dropped")
+    suspects = hardsight.clean(frame)
+    for found in (suspects, suspects.table, suspects.to_pandas()):
+        assert apply_review(found, marks).equals(corrected)
+    with pytest.raises(InputError, match="no sample has a label to keep or change: say where they are, such as labels='y'"):
+        apply_review(frame.rename(columns={"label": "class"}), marks)
+
+
+def test_what_clean_left_out_is_in_its_repr() -> None:
+    features = np.repeat(np.eye(2), 20, axis=0) + np.random.default_rng(0).normal(0, 0.1, (40, 2))
+    features[3] = np.nan
+    suspects = hardsight.clean(features, [-1] * 2 + [0] * 18 + [1] * 20)
+    said = "samples without an error score: 1 could not be scored, 2 are unlabeled"
+    assert said in repr(suspects) and said in suspects._repr_html_() and suspects.summary["unscored"] == 3

@@ -69,6 +69,11 @@ def of_pandas_index(data: Dataset, folder: Path) -> Snapshot:
     return Snapshot(frame[["f0", "f1"]], None, frame["label"][::-1], class_names=data.class_names)
 
 
+def of_plain_frame(data: Dataset, folder: Path) -> Snapshot:
+    """Nothing is named: the column label is the labels."""
+    return Snapshot.open(data.frame, class_names=data.class_names)
+
+
 def of_polars(data: Dataset, folder: Path) -> Snapshot:
     frame = pl.DataFrame({"f0": data.features[:, 0], "f1": data.features[:, 1], "id": data.ids, "label": data.labels})
     return Snapshot.open(frame, features="f*", class_names=data.class_names)
@@ -201,7 +206,7 @@ def png() -> bytes:
 PNG = png()
 Door = Callable[[Dataset, Path], Snapshot | ImageData]
 SAMPLES: list[Door] = [
-    of_list, of_pandas, of_pandas_index, of_polars, of_arrow, of_dataset, of_parquet, of_csv, of_labels_file,
+    of_list, of_pandas, of_plain_frame, of_pandas_index, of_polars, of_arrow, of_dataset, of_parquet, of_csv, of_labels_file,
 ]  # fmt: skip
 MORE: list[Door] = [of_labels_by_id, of_probs, of_scores, of_scores_frame, of_scores_parquet, of_scores_json]
 IMAGES: list[Door] = [of_image_csv, of_image_parquet, of_encoded, of_tar, of_labels_csv]

@@ -117,6 +117,12 @@ REFUSED: dict[str, Callable[[], Any]] = {
     r"f0, f1, .* are the features, but 'f3' is not numeric \(.*'n.a.'": lambda: clean(
         EMBEDDINGS.assign(f3=["n.a.", *EMBEDDINGS["f3"][1:]]), labels="y"
     ),
+    r"'f3' is not numeric: drop it, convert it with \.astype\(float\), or mend it": lambda: clean(
+        EMBEDDINGS.assign(f3=EMBEDDINGS["f3"].astype(object)), labels="y"
+    ),
+    r"features must hold numbers, got object\. Row 7 is empty: leave such rows out": lambda: score(
+        pd.Series([None if row == 7 else np.ones(2) for row in range(9)]), np.eye(2)
+    ),
     r"but 'camera' is not numeric \(row 0 holds": lambda: clean(EMBEDDINGS.drop(columns="y"), np.arange(60) % 3),
     "features must be numeric columns, but 'camera' is not": lambda: clean(EMBEDDINGS, "y", features="f*,camera"),
 }

@@ -27,9 +27,8 @@ from hardsight.files.kinds import kind_of
 from hardsight.files.label_files import labels_in, names_among
 from hardsight.files.places import TABLE_ENDINGS, Place, Remote, near_name, place, utf8_name
 from hardsight.files.wide_tables import is_dataset
-from hardsight.pandas_index import column_names
 from hardsight.snapshot import Snapshot
-from hardsight.table import is_scores, read_scores
+from hardsight.table import read_scores
 
 DIGITS = ("digits", "digits:train", "digits:test")  # built in
 LISTS = (".txt", ".lst", ".list")
@@ -83,8 +82,7 @@ def open_frame(x: Any, labels: Any = None) -> Snapshot | ImageData:
     """A frame or a Hugging Face dataset, of features or images: labels are in the named column, or in `label`."""
     if is_image_dataset(x):
         return open_data(x, labels_from=labels)
-    usual = "label" in (column_names(x) or ()) and not is_scores(x)
-    return Snapshot.open(x, labels="label" if labels is None and usual else labels)
+    return Snapshot.open(x, labels=labels)
 
 
 def _read(spec: Any, labels_from: str | Path | None) -> ImageData:

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
 
-from hardsight.data.dataset import ImageData
 from hardsight.data.decoding import BrokenImage, Needed
 from hardsight.data.degradation import Degradation, degrade
 from hardsight.data.files import ImageFiles, is_image_name, path_below
@@ -25,6 +24,7 @@ from hardsight.files.reading import read_object
 from hardsight.snapshot import Snapshot
 
 COLUMNS = ("id", "path", "base_id", "degradation", "level")
+Rows = dict[str, tuple[Any, Any]]  # id -> the data that it is in, such as `ImageData`, and its row there
 SOME = 100  # paths that are looked for
 
 
@@ -36,16 +36,19 @@ class RunImages:
             was `train`ed on and what it did `watch`, by name.
         directory: the run, whose own images are taken where nothing else is said.
         images: what a user named instead: a folder that paths are below, or anything `open_data` reads.
+        rows: images in memory: by id as text, what has them, and which of its images it is.
     """
 
-    def __init__(self, sources: Mapping[str, Any], directory: Path | None = None, images: str | None = None) -> None:
+    def __init__(
+        self, sources: Mapping[str, Any], directory: Path | None = None, images: str | None = None, rows: Rows | None = None
+    ) -> None:
         named = images or sources.get("data")
         self.specs: list[str] = [named] if named else _of_training(sources)
         roots = [images] if images and Path(images).is_dir() else sources.get("roots") or []
         if not roots and directory is not None and not self.specs:
             roots = [str(directory)]  # such as the demo's own images/
         self.roots = [str(Path(root).resolve()) for root in roots]
-        self._rows: dict[str, tuple[ImageData, int]] | None = None  # by id
+        self._rows = rows  # by id
         self._opening = Lock()
 
     def check_named(self, images: str | None) -> None:
@@ -83,11 +86,11 @@ class RunImages:
                     return Path(file)
         raise BrokenImage("missing", path)
 
-    def open(self) -> dict[str, tuple[ImageData, int]]:
+    def open(self) -> Rows:
         """By id, the data that it is in and its row there; opened when the first image is asked for."""
         with self._opening:
             if self._rows is None:
-                rows: dict[str, tuple[ImageData, int]] = {}
+                rows: Rows = {}
                 for spec in self.specs:
                     data = open_data(spec)
                     for row, id in enumerate(data.ids):

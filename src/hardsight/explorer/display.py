@@ -82,6 +82,12 @@ class Display:
         return _text(self.samples.columns(["id"]).column(0))
 
     @property
+    def own_ids(self) -> pa.Array:
+        """(n,) ids as they were given: integers or text."""
+        column = self.samples.columns(["id"]).column(0)
+        return column.combine_chunks() if pa.types.is_integer(column.type) else self.ids
+
+    @property
     def labels(self) -> np.ndarray:
         """(n,) given class, -1 for unlabeled."""
         return self.samples.labels

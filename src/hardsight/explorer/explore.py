@@ -59,30 +59,34 @@ def in_notebook() -> bool:
     return "marimo" in sys.modules and bool(sys.modules["marimo"].running_in_notebook())
 
 
+class Marks(Result):
+    """What samples are marked as."""
+
+    counted = "mark"
+
+
 class View:
     """An open page: what is selected and marked in it."""
 
     page: Page
 
     @property
-    def ids(self) -> list[str]:
-        """Ids of the samples that are selected now; all, if nothing is selected."""
-        return list(self.page.display.ids.take(pa.array(self._rows())).to_pylist())
+    def ids(self) -> list[Any]:
+        """Ids of the samples that are selected now, integers or text as they were given; all, if nothing is selected."""
+        return list(self.page.display.own_ids.take(pa.array(self._rows())).to_pylist())
 
     @property
     def selection(self) -> ScoresTable:
         """The samples that are selected now, with all their columns; all, if nothing is selected."""
         display = self.page.display
-        pictures = InOrder(display.ids, self.page.pictures) if self.page.pictures.any else None
+        pictures = InOrder(display.own_ids, self.page.pictures) if self.page.pictures.any else None
         return ScoresTable(selection_table(display, self._rows(), self.page.review), display.class_names, pictures, display.by)
 
     @property
-    def marks(self) -> Result:
+    def marks(self) -> Marks:
         """The samples that are marked: id, label, mark, suggestion. They are also saved in the run or next to the file."""
         self.page.review.current()  # includes those of other processes
-        marks = Result(review_table(self.page.display, self.page.review))
-        marks.counted = "mark"
-        return marks
+        return Marks(review_table(self.page.display, self.page.review))
 
     def close(self) -> None:
         """Close the page. `selection` and `marks` stay as they are."""

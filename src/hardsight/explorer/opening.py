@@ -27,7 +27,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.data.run_images import RunPictures, pictures_of
+from hardsight.data.run_images import RunImages, RunPictures, pictures_of
 from hardsight.errors import FileError, HardsightError, InputError
 from hardsight.explorer.adapt_rounds import Rounds
 from hardsight.explorer.columns import words
@@ -45,16 +45,15 @@ from hardsight.files.kinds import kind_in_file
 from hardsight.files.places import missing
 from hardsight.files.reading import read_json, reading
 from hardsight.files.run import read_start
-from hardsight.files.suspects import FAR, checked_suspects, clean_class_names, clean_columns
+from hardsight.files.suspects import FAR, as_scores, checked_suspects, clean_class_names, clean_columns
 from hardsight.pandas_index import column_names
-from hardsight.result import Result
+from hardsight.result import InOrder, Result
 from hardsight.scoring.score import score
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import SCORES_ALONE
 from hardsight.table import noted_class_names, read_scores, scores_given, write_table
 
-OF_SUSPECTS = {"id": "id", "given_label": "label", "predicted_label": "predicted"}  # column of suspects -> of scores
 OF_FIRST = ("human", "labels", "logits", "probs", "pred_probs", "ids", "columns")  # options that a second run does not share
 
 
@@ -169,9 +168,9 @@ def _of_memory(x: Any, settings: ReportSettings, keep: bool, progress: Progress 
     if isinstance(x, Result) and x.class_names is not None:
         given = {"class_names": x.class_names} | given
     if "given_label" in (column_names(x) or ()):
-        found = checked_suspects(scores_given(x), "the table")
-        scores = found.select(list(OF_SUSPECTS)).rename_columns(list(OF_SUSPECTS.values()))
-        display = _of_scores(scores, None, given.get("class_names") or noted_class_names(found.schema))
+        table = scores_given(x)
+        found = checked_suspects(table, "the table")
+        display = _of_scores(as_scores(table), None, given.get("class_names") or noted_class_names(table.schema))
         display.clean_table = found
     else:
         samples = Snapshot.of_scores(scores_given(x), **given) if isinstance(x, Result) else Snapshot.open(x, **given)
@@ -181,6 +180,9 @@ def _of_memory(x: Any, settings: ReportSettings, keep: bool, progress: Progress 
         with contextlib.suppress(HardsightError):  # moved or damaged: a page without images
             display.images = pictures.source
             display.add_further(display.aligned(pictures.columns))
+    elif isinstance(pictures, InOrder):
+        held = zip(pictures.ids.to_pylist(), pictures.images, strict=True)
+        display.images = RunImages({"data": "images"}, rows={str(id): (pictures, id) for id, image in held if image is not None})
     return display
 
 

@@ -118,7 +118,7 @@ def within(human: np.ndarray, values: np.ndarray, names: list[str], groups: np.n
 def selection_table(display: Display, rows: np.ndarray, review: Review) -> pa.Table:
     """The rows with all their columns, and their marks if there are any."""
     indices = pa.array(rows)
-    columns: dict[str, Any] = {"id": display.ids.take(indices)}
+    columns: dict[str, Any] = {"id": display.own_ids.take(indices)}
     if display.paths is not None:
         columns["path"] = display.paths.take(indices)
     for name, column in display.columns.items():
@@ -136,19 +136,21 @@ def selection_table(display: Display, rows: np.ndarray, review: Review) -> pa.Ta
         columns[DUPLICATE_OF] = display.suspects.duplicate_of.take(indices)
     _, marks = review.current()
     if marks:
-        given = [marks.get(id) for id in columns["id"].to_pylist()]
+        given = [marks.get(id) for id in display.ids.take(indices).to_pylist()]
         columns["mark"] = pa.array([None if mark is None else mark.mark for mark in given], pa.string())
         columns["suggestion"] = pa.array([None if mark is None else mark.suggestion for mark in given], pa.int64())
     return pa.table(columns)
 
 
 def review_table(display: Display, review: Review) -> pa.Table:
-    """The review with each sample's path."""
+    """The review with each sample's id as it was given, label and path."""
     table = review.table()
-    if display.paths is not None:
-        rows = rows_of(table.column("id"), display.ids)
-        table = table.add_column(1, "path", display.paths.take(pa.array(rows, mask=rows < 0)))
-    return table
+    rows = rows_of(table.column("id"), display.ids)
+    places = pa.array(rows, mask=rows < 0)  # null for a sample that is not shown
+    if (rows >= 0).all():
+        table = table.set_column(0, "id", display.own_ids.take(places))
+    table = table.add_column(1, "label", pa.array(display.labels, mask=display.labels < 0).take(places))
+    return table if display.paths is None else table.add_column(2, "path", display.paths.take(places))
 
 
 def as_file(table: pa.Table, form: str, roots: list[str]) -> bytes:

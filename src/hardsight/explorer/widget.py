@@ -20,7 +20,7 @@ from hardsight.explorer.routes import respond
 anywidget: Any = require("anywidget", extra="notebook", purpose="explore in a notebook")
 traitlets: Any = require("traitlets", extra="notebook", purpose="explore in a notebook")
 
-HEIGHT = 720  # pixels of the frame
+HEIGHT = 900  # pixels of the frame
 
 
 @functools.cache

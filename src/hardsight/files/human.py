@@ -410,7 +410,7 @@ def _match_rows(people: People, ids: np.ndarray, allow_missing: bool) -> tuple[n
         return np.flatnonzero(known), rows[known]
     if len(people) == n:
         return np.arange(n), np.arange(n)
-    hint = " The ids are row numbers: --allow-missing joins by them." if rows is not None and not allow_missing else ""
+    hint = " The ids are row numbers: --allow-missing (allow_missing=True) joins by them." if rows is not None else ""
     raise InputError(
         f"{people.name}: without ids, human data must have one row per sample in the same order, "
         f"got {len(people)} rows for {n} samples.{hint}"

@@ -61,6 +61,11 @@ def checked_suspects(table: pa.Table, file: str) -> pa.Table:
     return table
 
 
+def as_scores(suspects: pa.Table) -> pa.Table:
+    """The samples of a table of suspects as a table of scores, with their given labels."""
+    return suspects.select(["id", "given_label", "predicted_label"]).rename_columns(["id", "label", "predicted"])
+
+
 def _check(file: str, table: pa.Table) -> None:
     """Check that ids are unique and verdicts are known."""
     check_unique(table.column("id"), str(file))

@@ -75,10 +75,11 @@ def check_dataset(dataset: Any) -> None:
         raise InputError("a streamed dataset has no rows to come back to: load it without streaming=True.")
 
 
-def names_columns(table: Any, features: Any, *others: Any) -> bool:
-    """Whether a column is requested by name, or the table has columns with our names."""
-    asked = features is not None or any(isinstance(other, str) for other in others)
-    return asked or (not is_pandas(table) and any(name in LIST_COLUMNS for name in column_names(table) or ()))
+def names_columns(table: Any, features: Any, labels: Any, ids: Any) -> bool:
+    """Whether a column is requested by name, or the table has columns with our names: `label`, where no labels are given."""
+    ours = {*(() if is_pandas(table) else LIST_COLUMNS), *(("label",) if labels is None else ())}
+    asked = features is not None or isinstance(labels, str) or isinstance(ids, str)
+    return asked or not ours.isdisjoint(column_names(table) or ())
 
 
 def take_apart(table: Any, features: Any = None, labels: Any = None, ids: Any = None) -> Parts:
@@ -270,7 +271,8 @@ def _refuse_words(table: nw.DataFrame[Any], names: Sequence[str], which: str, re
     wrong = [name for name in names if not _holds_numbers(table, name)]
     if wrong and len(names) > 1:
         word = _first_word(table, wrong[0])
-        raise InputError(f"{which}, but {wrong[0]!r} is not numeric{word}: drop it, or {remedy}.")
+        convert = ", convert it with .astype(float)" if not word and table.get_column(wrong[0]).dtype == nw.Object else ""
+        raise InputError(f"{which}, but {wrong[0]!r} is not numeric{word}: drop it{convert}, or {remedy}.")
 
 
 def _first_word(table: nw.DataFrame[Any], name: str) -> str:

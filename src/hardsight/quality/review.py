@@ -36,13 +36,14 @@ from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, place
 from hardsight.files.reading import read_json
 from hardsight.files.run import read_start
-from hardsight.files.suspects import clean_class_names, clean_columns
+from hardsight.files.suspects import as_scores, clean_class_names, clean_columns
 from hardsight.files.writing import why
+from hardsight.pandas_index import column_names
 from hardsight.quality.verdicts import class_name
 from hardsight.result import Result, table_target
 from hardsight.screen import Sentence, ShownTable, line, printable
 from hardsight.snapshot import Snapshot
-from hardsight.table import write_table
+from hardsight.table import plain, scores_given, write_table
 
 Mark = tuple[str, str, int | None]  # id, mark, class of a wrong label
 
@@ -130,11 +131,13 @@ class CorrectedLabels(Result):
 
     def lines(self) -> Iterator[Sentence | ShownTable]:
         """How many labels were changed, and how many samples left out."""
-        yield line(
+        yield line(self._headline(), samples=len(self), changed=self.changed, dropped=self.dropped, unknown=self.unknown)
+
+    def _headline(self) -> str:
+        return (
             f"{len(self)} samples: {self.changed} labels changed, {self.dropped} samples dropped, "
-            f"{self.unknown} left out whose label is wrong and the right one not known",
-            samples=len(self), changed=self.changed, dropped=self.dropped, unknown=self.unknown,
-        )  # fmt: skip
+            f"{self.unknown} left out whose label is wrong and the right one not known"
+        )
 
 
 def apply_review(
@@ -145,7 +148,8 @@ def apply_review(
     The classes are those of the head, else those of the class names, else those up to the highest label.
 
     Args:
-        x: a run, a file, a `Snapshot`, a table. A wide table is read with the columns that `hardsight clean` was told to take.
+        x: a run, a file, a `Snapshot`, a table, or what `clean` found. A wide table is read with the columns that
+            `hardsight clean` was told to take.
         review: the marks, as the explorer saves them; or the JSON that Label Studio or FiftyOne exports; or the page that
             `hardsight.explore` gave, its `marks`, or any table with their columns id, mark and suggestion.
         class_names: (c,) names, or a file of them.
@@ -165,7 +169,7 @@ def apply_review(
     if folder is not None and path is None:
         raise InputError(f"{folder} is for images, which only a run or a file leads to; write a table: output='labels.csv'.")
     columns = None if path is None or opening.keys() & {"features", "labels"} else clean_columns(path)
-    samples = Snapshot.open(x, **opening, **(columns or {}))
+    samples = _opened(x, {**opening, **(columns or {})})
     names = given_class_names(class_names) or samples.class_names or (None if path is None else clean_class_names(path))
     corrected = _corrected(samples, review, None if names is None else check_class_names(names, samples.num_classes))
     if folder is not None and path is not None:
@@ -173,6 +177,15 @@ def apply_review(
     elif output is not None:
         write_table(corrected.table, output)
     return corrected
+
+
+def _opened(x: Any, opening: dict[str, Any]) -> Snapshot:
+    """The labeled samples, also those of a table of suspects."""
+    found = "given_label" in (column_names(plain(x)) or ()) and not opening
+    samples = Snapshot.of_scores(as_scores(scores_given(x))) if found else Snapshot.open(x, **opening)
+    if len(samples) and (samples.labels < 0).all():
+        raise InputError(f"{samples.where}: no sample has a label to keep or change: say where they are, such as labels='y'.")
+    return samples
 
 
 def _image_folder(output: str | os.PathLike[str] | None) -> Path | None:

@@ -76,9 +76,7 @@ class Suspects(Result):
         if notes["flagged"]:
             flagged, precision = notes["flagged"], notes["precision"]
             yield line(f"flagged: {flagged}{precision_in_words(precision)}", flagged=flagged, precision=precision)
-        if self.unscored:
-            counted = ", ".join(f"{count} {words}" for words, count in self.unscored.items())
-            yield line(f"samples without an error score: {counted}", unscored=sum(self.unscored.values()))
+        yield from map(functools.partial(line, unscored=sum(self.unscored.values())), self._left_out())
         counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(table.column("verdict")).to_pylist()}
         yield ShownTable("verdicts", ("verdict", "samples"), [(name, number(counts.get(name, 0))) for name in PRECEDENCE])
         repeated = len(table) - table.column(DUPLICATE_OF).null_count
@@ -87,6 +85,14 @@ class Suspects(Result):
         rows = [self._row(suspect) for suspect in issues.slice(0, self.top).to_pylist()]
         if rows:
             yield ShownTable("worst", ("id", "label", "suggested", "error_score"), rows, f"worst {len(rows)}", words=3)
+
+    def _left_out(self) -> list[str]:
+        """How many samples have no error score, and why."""
+        counted = ", ".join(f"{count} {words}" for words, count in self.unscored.items())
+        return [f"samples without an error score: {counted}"] if counted else []
+
+    def _sentences(self) -> list[str]:
+        return [*super()._sentences(), *self._left_out()]
 
     def _row(self, suspect: Mapping[str, Any]) -> tuple[str, ...]:
         labels = [suspect["given_label"], suspect["suggested_label"]]

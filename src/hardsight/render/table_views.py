@@ -6,6 +6,7 @@ import base64
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from html import escape
 from textwrap import fill
 from typing import Any
@@ -45,6 +46,7 @@ class TableView:
 
 
 def _cell(value: Any, longest: int) -> str:
+    value = f"{value:%Y-%m-%d %H:%M}" if isinstance(value, date) else value
     simple = isinstance(value, (int, float, str)) or value is None
     return printable(number(value) if simple else type(value).__name__, longest)
 

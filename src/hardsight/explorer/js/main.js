@@ -51,7 +51,9 @@ class Page {
     document.body.classList.toggle("plain", !this.about.pictures); // tiles of words
     byId("no-pictures").hidden = this.about.pictures;
     byId("no-pictures").textContent = this.source.live
-      ? "No images: the run does not say where they are. Open it with --images FOLDER to see them."
+      ? `No images: it is not known where they are. To see them, ${
+          this.about.reports ? "explore a result.with_images(arrays), or pass images=FOLDER." : "open it with --images FOLDER."
+        }`
       : "No images in this file.";
     if (this.about.report) drawHeadline(this.about.report, this);
     document.title = `${short(this.about.name, 40)} · hardsight`;
@@ -208,6 +210,7 @@ class Page {
     else if (event.key === "c") byId("cloud").focus();
     else if (modes[event.key]) this.setMode(modes[event.key]);
     else if (event.key === "u" && !this.review.readOnly) this.review.undo();
+    else if (event.key === "Escape" && byId("export").open) byId("export").open = false;
     else if (event.key === "Escape" && this.view.filters.length) this.change({ filters: [], page: 0 });
     else return;
     event.preventDefault();

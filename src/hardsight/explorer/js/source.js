@@ -3,13 +3,17 @@
 
 const KINDS = { float32: Float32Array, uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array };
 
+const PATIENCE = 8000; // milliseconds
+const LATE = "The kernel does not answer. If it is not busy, it was restarted and no longer knows this page: run the cell again.";
+
 export const typed = (kind, buffer) => new KINDS[kind](buffer);
 
 // Answers as `fetch` gives them; in a notebook, the frame has them from the kernel.
 async function asked(address, options) {
   const frame = window.frameElement;
   if (!frame?.ask) return fetch(address, options);
-  const { status, type, bytes } = await frame.ask(address, options);
+  const late = setTimeout(() => window.hardsight?.say(LATE, true), PATIENCE);
+  const { status, type, bytes } = await frame.ask(address, options).finally(() => clearTimeout(late));
   return new Response(bytes, { status, headers: { "content-type": type } });
 }
 
