@@ -16,15 +16,18 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from libraries import library
 from PIL import Image
 
 import hardsight
+from hardsight.checking.findings import Checked
 from hardsight.errors import InputError
 from hardsight.explorer.opening import open_page
 from hardsight.explorer.settings import ExploreSettings
+from hardsight.files.suspects import suspects_notes
 from undrawn import undrawn
 
 torch = pytest.importorskip("torch")
@@ -262,6 +265,22 @@ def test_a_table(here: Path, cli: Cli) -> None:
     results = [(rule["rule"], rule["result"]) for rule in json.loads(done.out)["summary"]["rules"]]
     assert results == [("label_errors > 2%", "passed"), ("unreadable > 0", "cannot tell"), ("accuracy > 0", "failed")]
     assert json.loads(done.out)["summary"]["rules"][0]["value"] == 1
+
+
+def test_labels_that_may_be_wrong_come_before_odd_images() -> None:
+    """Nothing is flagged, and up to two labels may be wrong: the two of the highest scores, then the other verdicts."""
+    found = hardsight.check(*blobs())
+    table, said = found.table, {name: found.table.column(name).to_pylist() for name in ("error_score", "verdict", "image_issues")}
+    for row in (10, 20, 30):
+        said["error_score"][row], said["verdict"][row] = 10.0 + row, "hard but right"
+    said["image_issues"][:8] = ["gray"] * 8
+    table = table.set_column(table.column_names.index("duplicate_of"), "duplicate_of", pa.array([None] * 149 + ["5"]))
+    for name, values in said.items():
+        table = table.set_column(table.column_names.index(name), name, pa.array(values))
+    notes = {**suspects_notes(table), "expected_errors_high": 2.2}
+    table = table.replace_schema_metadata({"hardsight": json.dumps(notes)})
+    worst = [row["id"] for row in Checked(table, found.counts).worst(6)]
+    assert worst[:4] == [30, 20, 149, 10] and set(worst[4:]) <= set(range(8))
 
 
 def test_leaks_between_splits_by_copies_and_by_groups() -> None:

@@ -15,14 +15,14 @@ import pyarrow as pa
 from hardsight.checking.settings import RuleOutcome
 from hardsight.data.image_quality import ISSUES
 from hardsight.files.places import place
-from hardsight.files.suspects import DUPLICATE_OF, OUTLIER, suspects_notes
+from hardsight.files.suspects import AMBIGUOUS, DUPLICATE_OF, HARD, OUTLIER, suspects_notes
 from hardsight.files.writing import write_text
 from hardsight.result import Result
 from hardsight.screen import Sentence, ShownTable, line, printable
 
 WORST = 5  # samples that are printed with why
 SHOWN = 10  # samples in a notebook
-KINDS = ("label_errors", "leaks", "outliers", "odd", "duplicates", "")  # of samples to look at, the last with another verdict
+KINDS = ("label_errors", "leaks", "outliers", "doubtful", "duplicates", "verdicts", "odd")  # of samples to look at, in order
 COPIES = ("copy", "near copy")
 COUNTED = {"duplicates": "duplicate{s}", "leaks": "leak{s} between splits", "outliers": "outlier{s}", "unreadable": "unreadable"}
 
@@ -95,13 +95,20 @@ class Checked(Result):
         return ", ".join(said) + (f"; images: {', '.join(odd)}" if odd else "")
 
     def worst(self, count: int) -> list[dict[str, Any]]:
-        """The rows to look at first: those of the failed rules in turn, wrong labels, leaks, outliers, odd images, duplicates."""
-        rows = sorted(self.table.to_pylist(), key=lambda row: -(row["error_score"] or 0.0))
+        """The rows to look at first: those of the failed rules in turn, then by KINDS; the most likely wrong first.
+
+        Labels are doubtful that are not flagged, as many as may be wrong in all.
+        """
+        rows = sorted(self.table.to_pylist(), key=lambda row: (row["error_score"] is None, -(row["error_score"] or 0.0)))
         kinds: dict[str, list[dict[str, Any]]] = {name: [] for name in KINDS}
-        for row in rows:
-            why = (row["is_label_issue"], row["leak"], row["verdict"] == OUTLIER, row["image_issues"], row[DUPLICATE_OF])
-            if any(why) or row["verdict"]:
-                kinds[next((kind for kind, holds in zip(kinds, why, strict=False) if holds), "")].append(row)
+        doubtful = round(suspects_notes(self.table).get("expected_errors_high", 0))
+        for rank, row in enumerate(rows):
+            verdict, twin = row["verdict"], row[DUPLICATE_OF]
+            doubted = rank < doubtful and verdict in (AMBIGUOUS, HARD)
+            why = (row["is_label_issue"], row["leak"], verdict == OUTLIER, doubted, twin, verdict, row["image_issues"])
+            kind = next((kind for kind, holds in zip(KINDS, why, strict=True) if holds), None)
+            if kind is not None:
+                kinds[kind].append(row)
         failed = [kinds.pop(name) for name in {o.rule.figure: None for o in self.failed} if name in kinds]
         in_turn = [row for turn in zip_longest(*failed) for row in turn if row is not None]
         return [*in_turn, *chain(*kinds.values())][:count]
