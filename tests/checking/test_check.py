@@ -421,7 +421,7 @@ def test_odd_folders_are_checked_as_far_as_possible(here: Path, embedder: str) -
         photograph(number, COLORS["green"]).save(single / f"class {number}" / "a.png")
     found, notes = noted(single, embedder)
     assert "labels were not checked" in notes and found.counts["label_errors"] is None
-    assert "but class 'class 0' has one." in notes and "class 'class 0' of 6 has 1" in notes
+    assert "but class 'class 0' has one." in notes
     (one / "cat").mkdir(parents=True)
     for number in range(6):
         photograph(number, COLORS["green"]).save(one / "cat" / f"{number}.png")

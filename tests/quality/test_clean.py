@@ -429,7 +429,7 @@ def test_a_label_that_the_model_rules_out_is_not_called_probably_right() -> None
     evidence = Evidence("probs", "posterior", np.arange(2), np.zeros(2, int), half, half)
     samples = hardsight.Snapshot.open(probs=half, labels=[0, 0], class_names=["horse", "dog"])
     likely, unlikely = explained_verdicts(samples, evidence, facts, None).explanations
-    assert likely == "labeled horse and probably right, though the model gives it only 0.30 (dog: 0.70)"
+    assert likely == "labeled horse, though the model gives it only 0.30 (dog: 0.70): probably right"
     assert unlikely == "labeled horse, though the model gives it only 0.00 (dog: 1.00): look at it"
 
 

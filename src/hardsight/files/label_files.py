@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from hardsight.errors import InputError
-from hardsight.files.kinds import with_formulas
 from hardsight.files.npy import open_npy
-from hardsight.files.places import TABLE_ENDINGS, TEXT_TABLES
+from hardsight.files.places import TABLE_ENDINGS
 from hardsight.files.reading import reading
-from hardsight.files.table_files import Columns, read_columns
+from hardsight.files.table_files import read_columns
 from hardsight.labels import Written
 
 Pairs = list[tuple[str, Any]]
@@ -38,7 +36,7 @@ def labels_in(
     """
     paths = ids if paths is None else paths
     if file.suffix.lower() in TABLE_ENDINGS:
-        columns = _columns(file)
+        columns = read_columns(file)
         key = "id" if "id" in columns else "path"
         if key not in columns or "label" not in columns:
             raise InputError(f"{file}: labels need columns `label` and `id` (or `path`), got {', '.join(columns)}.")
@@ -60,15 +58,6 @@ def labels_in(
     if len(values) != len(ids):
         raise InputError(f"{file}: labels are in the order of the samples, got {len(values)} labels for {len(ids)} samples.")
     return values, ()
-
-
-def _columns(file: Path) -> Columns:
-    """The columns of a table; ids and labels of a CSV without the apostrophes that keep spreadsheets from executing them."""
-    columns = read_columns(file)
-    for name in {"id", "label", "label_name"} & columns.keys():
-        if file.suffix.lower() in TEXT_TABLES and any(isinstance(value, str) for value in columns[name]):
-            columns[name] = with_formulas(pa.array(columns[name])).to_pylist()
-    return columns
 
 
 def names_among(values: Iterable[Any], class_names: Sequence[str] | None) -> Sequence[str] | None:

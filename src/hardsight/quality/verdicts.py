@@ -29,14 +29,14 @@ OFTEN = 0.75  # share of epochs: wrong in fewer, and right in fewer once it was 
 WORDS_BY_PROBS = {
     MISLABELED: "labeled {given}, but the model gives {rival} with probability {other:.2f} (own class {own:.2f})",
     AMBIGUOUS: "labeled {given} ({own:.2f}), and {rival} is likely, too ({other:.2f})",
-    HARD: "labeled {given}{probably}, though the model gives it only {own:.2f} ({rival}: {other:.2f}){look}",
+    HARD: "labeled {given}, though the model gives it only {own:.2f} ({rival}: {other:.2f}): {likely}",
 }
 WORDS_BY_EPOCHS = {
     MISLABELED: "labeled {given}, but in training its probability was {own:.2f} on average (right in {right:.0f} % of the "
     "epochs); next is {rival}",
     AMBIGUOUS: "labeled {given}; the model went back and forth, right in {since:.0f} % of the epochs since it first was; "
     "next is {rival}",
-    HARD: "labeled {given}{probably}, though its probability was only {own:.2f} on average in training{look}",
+    HARD: "labeled {given}, though its probability was only {own:.2f} on average in training: {likely}",
 }
 
 
@@ -143,14 +143,13 @@ class Explainer:
     def _label(self, row: int, verdict: str) -> str:
         """What the model says of the label."""
         facts = self.facts
-        by_epochs, unlikely = facts.right is not None and facts.since is not None, facts.own[row] < UNLIKELY
+        by_epochs = facts.right is not None and facts.since is not None
         return (WORDS_BY_EPOCHS if by_epochs else WORDS_BY_PROBS)[verdict].format(
             given=self.names[self.labels[row]],
             rival=self.names[facts.rival[row]],
             own=facts.own[row],
             other=facts.rival_probability[row],
-            probably="" if unlikely else " and probably right",
-            look=": look at it" if unlikely else "",
+            likely="look at it" if facts.own[row] < UNLIKELY else "probably right",
             right=0 if facts.right is None else 100 * facts.right[row],
             since=0 if facts.since is None else 100 * facts.since[row],
         )
