@@ -480,7 +480,7 @@ def test_the_steps_of_the_action(here: Path) -> None:
     yaml = pytest.importorskip("yaml")
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     install, step, _ = action["runs"]["steps"]
-    assert install["run"] == 'python -m pip install "$PACKAGE"' and set(action["inputs"]) == {
+    assert set(action["inputs"]) == {
         re.sub(r".*inputs\.([a-z-]+).*", r"\1", value) for part in (install, step) for value in part["env"].values()
     }
     features, labels = blobs()
@@ -500,3 +500,12 @@ def test_the_steps_of_the_action(here: Path) -> None:
         run, cwd=here, env={**environment, "RULES": "label_errors > 0", "OPTIONS": "--json"}, capture_output=True
     )
     assert done.returncode == 1 and json.loads(done.stdout)["summary"]["label_errors"] == 1
+    (here / "bin" / "python").write_text(f'#!/bin/sh\necho "$*" >> "{here}/installed"\n')
+    (here / "bin" / "python").chmod(0o755)
+    index, own = action["inputs"]["torch"]["default"], {"GITHUB_ACTION_PATH": "/action", "PACKAGE": ""}
+    for inputs in (own | {"TORCH": index}, own | {"TORCH": "", "PACKAGE": "hardsight[timm]"}):
+        words = ["bash", "-eo", "pipefail", "-c", install["run"]]
+        assert subprocess.run(words, cwd=here, env={**environment, **inputs}).returncode == 0
+    assert (here / "installed").read_text().splitlines() == [
+        f"-m pip install torch --index-url {index}", "-m pip install /action[embedder]", "-m pip install hardsight[timm]",
+    ]  # fmt: skip

@@ -57,6 +57,7 @@ from hardsight.quality.evidence import group_numbers
 from hardsight.quality.folds import joined_groups, numbered
 from hardsight.quality.neighbors import find_nearby
 from hardsight.quality.suspects import unlabeled_suspects
+from hardsight.quality.verdicts import class_name
 from hardsight.scores.duplicates import first_rows
 from hardsight.scoring.fitted_head import OR_A_HEAD
 from hardsight.scoring.score import score
@@ -267,9 +268,8 @@ class _Check:
             table = quality.table(data.ids)
             write_table(table, file)
         if data.labels is not None:
-            names = data.class_names
             for given in given_away(table, data.labels)[:3]:
-                self.notes.append(given.sentence(str(given.label) if names is None else names[given.label]))
+                self.notes.append(given.sentence(class_name(given.label, data.class_names)))
         return table
 
     # ---- anything else ----
@@ -356,7 +356,7 @@ class _Check:
         lone = classes[counts == 1]
         if len(lone) == 0 or len(classes) - len(lone) < 2:
             return samples
-        names = [str(k) if samples.class_names is None else samples.class_names[k] for k in lone.tolist()]
+        names = [class_name(k, samples.class_names) for k in lone.tolist()]
         self.notes.append(f"classes with one sample are not checked for wrong labels: {first_few(names)}.")
         held = samples.take(np.arange(len(labels)))
         return with_labels(held, np.where(np.isin(labels, lone), -1, labels), samples.class_names)

@@ -112,8 +112,7 @@ class Checked(Result):
             verdict, twin = row["verdict"], row[DUPLICATE_OF]
             doubted = rank < doubtful and verdict in (AMBIGUOUS, HARD)
             why = (row["is_label_issue"], row["leak"], verdict == OUTLIER, doubted, twin, verdict, row["image_issues"])
-            kind = next((kind for kind, holds in zip(KINDS, why, strict=True) if holds), None)
-            if kind is not None:
+            for kind in [kind for kind, holds in zip(KINDS, why, strict=True) if holds][:1]:
                 kinds[kind].append(row)
         return kinds
 
