@@ -356,10 +356,10 @@ class _Check:
         lone = classes[counts == 1]
         if len(lone) == 0 or len(classes) - len(lone) < 2:
             return samples
-        names = [class_name(k, samples.class_names) for k in lone.tolist()]
-        self.notes.append(f"classes with one sample are not checked for wrong labels: {first_few(names)}.")
-        held = samples.take(np.arange(len(labels)))
-        return with_labels(held, np.where(np.isin(labels, lone), -1, labels), samples.class_names)
+        names = first_few([class_name(k, samples.class_names) for k in lone.tolist()])
+        self.notes.append(f"classes with one sample are not checked for wrong labels: {names}.")
+        labels = np.where(np.isin(labels, lone), -1, labels)
+        return with_labels(samples.take(np.arange(len(labels))), labels, samples.class_names)
 
     def _suspects(self, samples: Snapshot) -> pa.Table:
         """What clean says; where labels cannot be judged, a note and what features alone say."""
@@ -417,9 +417,8 @@ class _Check:
 
     def _compare_groups(self, samples: Snapshot, judged: bool) -> None:
         """Where the data has columns, for which of their values the model is less accurate."""
-        columns = [
-            name for name in samples.column_names if name not in (*OWN, self.settings.group) and _makes_groups(samples, name)
-        ]
+        own = (*OWN, self.settings.group)
+        columns = [name for name in samples.column_names if name not in own and _makes_groups(samples, name)]
         if not columns or not judged:
             return
         self.progress(0, None, "comparing groups")
@@ -448,12 +447,8 @@ def _scores(samples: Snapshot, progress: Progress) -> pa.Table:
 
 def _by_name(error: InputError, samples: Snapshot) -> str:
     """What an error says, with the names of classes for their numbers, and without advice for `score`."""
-    names = samples.class_names
-    return re.sub(
-        r"(?<=\bclass )\d+",
-        lambda found: found[0] if names is None else repr(names[int(found[0])]),
-        str(error).replace(OR_A_HEAD, ""),
-    )
+    names, said = samples.class_names, str(error).replace(OR_A_HEAD, "")
+    return re.sub(r"(?<=\bclass )\d+", lambda found: found[0] if names is None else repr(names[int(found[0])]), said)
 
 
 def _look(data: ImageData, quality: Quality, rows: Iterable[int], needed: Any, seconds: float = math.inf) -> None:

@@ -193,7 +193,7 @@ def _suspects(page: Page, hardest: list[int], repeated: list[int], position: dic
         "sentence": " ".join(text for text in (summary, shown, _reviewed(page)) if text),
         "rows": [position[row] for row in rows[:SUSPECTS]],
         "duplicates": {
-            "sentence": f"Nearly the same as an earlier sample: {len(repeated):,}; these are the first.",
+            "sentence": f"Nearly the same as an earlier sample: {len(repeated):,}. The first are shown.",
             "rows": [position[row] for row in repeated[:DUPLICATES]],
             "of": [found.duplicate_of[row].as_py() for row in repeated[:DUPLICATES]],
         },
