@@ -424,7 +424,8 @@ def test_explanations_are_sentences_with_the_numbers() -> None:
 
 
 def test_a_label_that_the_model_rules_out_is_not_called_probably_right() -> None:
-    facts = Facts(*(np.array(each) for each in ([True] * 2, [False] * 2, [0.3, 0.0], [1, 1], [0.7, 1.0])), right=None)
+    known, own, other = np.ones(2, dtype=bool), np.array([0.3, 0.0]), np.array([0.7, 1.0])
+    facts = Facts(known, ~known, own, np.array([1, 1]), other, None)
     half = np.full((2, 2), 0.5)
     evidence = Evidence("probs", "posterior", np.arange(2), np.zeros(2, int), half, half)
     samples = hardsight.Snapshot.open(probs=half, labels=[0, 0], class_names=["horse", "dog"])
