@@ -268,6 +268,12 @@ def print_warning(sentence: str) -> None:
         print(f"warning: {printable(sentence)}", file=sys.stderr, flush=True)
 
 
+def print_if_quiet(sentences: Sequence[str]) -> None:
+    """Print why a command fails where nothing else is printed, to standard error."""
+    for sentence in sentences if _shown.quiet else ():
+        print(printable(sentence), file=sys.stderr, flush=True)
+
+
 def print_in_command(sentence: str) -> None:
     """Print a sentence if a command runs; in Python, results say it themselves."""
     if _shown is not _outside:

@@ -16,15 +16,19 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from libraries import library
 from PIL import Image
 
 import hardsight
+from hardsight.checking.findings import Checked
 from hardsight.errors import InputError
 from hardsight.explorer.opening import open_page
+from hardsight.explorer.report import _suspects
 from hardsight.explorer.settings import ExploreSettings
+from hardsight.files.suspects import suspects_notes
 from undrawn import undrawn
 
 torch = pytest.importorskip("torch")
@@ -98,7 +102,12 @@ def test_photographs_end_to_end(here: Path, embedder: str, cli: Cli) -> None:
     lines = done.out.splitlines()
     first = lines[0]
     assert "first look at 93 images" in first and "1 unreadable" in first and "1 copy" in first and "1 dark" in first
-    assert "92 images of 3 classes" in done.out and "1 duplicate," in done.out and "1 unreadable" in done.out
+    assert (
+        "in CI:" not in done.out
+        and "92 images of 3 classes" in done.out
+        and "1 duplicate," in done.out
+        and "1 unreadable" in done.out
+    )
     assert "green/99.png" in done.out and "failed: duplicates is 1 (fails if duplicates > 0)" in done.out
     assert "cannot tell: leaks > 0" in done.out  # there are no splits
     assert any(line.startswith("next: hardsight explore hardsight-photos") for line in lines)
@@ -113,6 +122,8 @@ def test_photographs_end_to_end(here: Path, embedder: str, cli: Cli) -> None:
     then = next(line for line in lines if line.startswith("then: ")).removeprefix("then: hardsight ")
     assert "--apply" not in then and cli(*shlex.split(then)).code == 0  # there are no marks yet
     assert again.code == 0 and (run / "suspects.parquet").read_bytes() == before
+    (hint,) = [line for line in again.out.splitlines() if line.startswith("in CI: ")]
+    assert "unreadable > 0" in hint and "leaks" not in hint  # which no data without splits has
     page = (run / "report.html").read_text("utf-8")
     assert (
         "92 images of 3 classes" in page
@@ -147,7 +158,9 @@ def test_data_that_changed_is_checked_anew_and_marks_stay(here: Path, embedder: 
     assert "then: hardsight clean hardsight-photos --apply" in cli("check", "photos", "--embedder", embedder).out
     (root / "green" / "01.png").unlink()
     again = cli("check", "photos", "--embedder", embedder)
-    assert again.code == 0 and "checked anew" in again.out and "35 images" in again.out, again.err
+    assert again.code == 0 and "checked anew (data had 36 samples and has 35)" in again.out and "35 images" in again.out, (
+        again.err
+    )
     assert pq.read_table(run / "review.parquet").column("id").to_pylist() == ["green/00.png"]
     (run / "check.json").unlink()  # as a run that another command made
     (root / "green" / "02.png").unlink()
@@ -200,10 +213,16 @@ def test_unlabeled_photographs(here: Path, embedder: str, cli: Cli) -> None:
     assert done.code == 0, done.err
     assert "26 images, unlabeled: no labels were checked" in done.out and "1 duplicate," in done.out
     assert "cannot tell: label_errors > 0" in done.out
+    page = open_page(here / "hardsight-album", None, ExploreSettings())
+    assert page.display.suspects is not None and page.display.suspects.expected == ""
+    page.display.suspects.counts.clear()
+    page.display.suspects.duplicates[:] = False
+    said = _suspects(page, [], [], {})
+    assert said is not None and said["sentence"] == "Labels were not checked."
     assert "map" in (here / "hardsight-album" / "report.html").read_text()
 
 
-def test_with_a_model_of_the_same_classes(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_a_model_of_the_same_classes(here: Path, cli: Cli) -> None:
     """Its own head judges the labels, by their names."""
     root = photographs(here / "photos")
     (here / "colors.py").write_text(
@@ -217,6 +236,9 @@ def test_with_a_model_of_the_same_classes(here: Path, monkeypatch: pytest.Monkey
     )
     found = hardsight.check(root, output=here / "run", model="colors.py:net")
     assert found.counts["accuracy"] is not None and hardsight.Snapshot.open(here / "run").head is not None
+    assert "are what the model says, if it was not trained on them" in found.sentences()[0]
+    done = cli("check", "photos", "--model", "colors.py:nets")
+    assert done.code == 2 and "'nets'" in done.err and "first look" not in done.out
     with pytest.raises(InputError, match=r"colors\.py:net.*hf:x"):
         hardsight.check(root, model="colors.py:net", embedder="hf:x")
 
@@ -257,11 +279,53 @@ def test_a_table(here: Path, cli: Cli) -> None:
     assert "| label_errors | 1 |" in page and "| unreadable | cannot tell |" in page
     assert cli("check", "table.csv", "--features", "f*", "--label", "species", "--fail-on", "label_errors > 0", *files).code == 1
     suite = ElementTree.parse(here / "out.xml").getroot()
-    assert suite.find("testcase/failure") is not None and suite.get("failures") == "1"
+    blamed = suite.findtext("testcase/failure")
+    assert blamed is not None and blamed.startswith("4: labeled ant, but") and suite.get("failures") == "1"
+    quiet = cli("check", "table.csv", "--features", "f*", "--label", "species", "--fail-on", "label_errors > 0", "-q")
+    assert (quiet.code, quiet.out, quiet.err) == (1, "", "failed: label_errors is 1 (fails if label_errors > 0)\n")
     done = cli("check", "table.csv", "--features", "f*", "--label", "species", *rules, "--fail-on", "accuracy > 0", "--json")
     results = [(rule["rule"], rule["result"]) for rule in json.loads(done.out)["summary"]["rules"]]
     assert results == [("label_errors > 2%", "passed"), ("unreadable > 0", "cannot tell"), ("accuracy > 0", "failed")]
     assert json.loads(done.out)["summary"]["rules"][0]["value"] == 1
+
+
+def test_labels_that_may_be_wrong_come_before_odd_images() -> None:
+    """Nothing is flagged, and up to two labels may be wrong: the two of the highest scores, then the other verdicts."""
+    found = hardsight.check(*blobs())
+    table, said = found.table, {name: found.table.column(name).to_pylist() for name in ("error_score", "verdict", "image_issues")}
+    for row in (10, 20, 30):
+        said["error_score"][row], said["verdict"][row] = 10.0 + row, "hard but right"
+    said["image_issues"][:8] = ["gray"] * 8
+    table = table.set_column(table.column_names.index("duplicate_of"), "duplicate_of", pa.array([None] * 149 + ["5"]))
+    for name, values in said.items():
+        table = table.set_column(table.column_names.index(name), name, pa.array(values))
+    notes = {**suspects_notes(table), "expected_errors_high": 2.2}
+    table = table.replace_schema_metadata({"hardsight": json.dumps(notes)})
+    worst = [row["id"] for row in Checked(table, found.counts).worst(6)]
+    assert worst[:4] == [30, 20, 149, 10] and set(worst[4:]) <= set(range(8))
+
+
+def test_a_class_with_one_sample_leaves_the_others_their_scores(here: Path) -> None:
+    features, labels = blobs()
+    names = np.array(["ant", "bee", "dog"])[labels]
+    names[7] = "cat"  # between the others
+    found = hardsight.check(features, names.tolist(), output=here / "run")
+    assert "150 samples of 4 classes" in found.sentences()[0] and not any("no scores" in note for note in found.notes)
+    scores = pq.read_table(here / "run" / "scores.parquet")
+    wanted = np.array([0, 1, 3])[labels].tolist()
+    assert scores.column("predicted").to_pylist() == wanted  # the numbers that the four names have
+    assert scores.column("label").to_pylist() == [*wanted[:7], None, *wanted[8:]]
+    assert scores.column("avh").null_count == 1
+
+
+def test_what_cannot_be_judged_is_said_by_name_and_without_advice_for_other_commands(here: Path) -> None:
+    features, labels = blobs(30)
+    one = hardsight.check(features, ["cat"] * 30, output=here / "one")
+    assert any("no scores" in note and "all 30 labels are class 'cat'" in note for note in one.notes)
+    features[labels == 1] = np.nan
+    some = hardsight.check(features, np.array(["ant", "bee", "cat"])[labels].tolist(), output=here / "some")
+    (note,) = [note for note in some.notes if "no scores" in note]
+    assert "class 'bee' has none" in note and "a head" not in note.partition("drop")[2]
 
 
 def test_leaks_between_splits_by_copies_and_by_groups() -> None:
@@ -402,7 +466,7 @@ def test_odd_folders_are_checked_as_far_as_possible(here: Path, embedder: str) -
         photograph(number, COLORS["green"]).save(single / f"class {number}" / "a.png")
     found, notes = noted(single, embedder)
     assert "labels were not checked" in notes and found.counts["label_errors"] is None
-    assert "but class 'class 0' has one." in notes and "class 'class 0' of 6 has 1" in notes
+    assert "but class 'class 0' has one." in notes
     (one / "cat").mkdir(parents=True)
     for number in range(6):
         photograph(number, COLORS["green"]).save(one / "cat" / f"{number}.png")
@@ -435,7 +499,8 @@ def test_the_fixture_of_the_pytest_plugin(here: Path) -> None:
     np.savez(here / "bad.npz", features=features, labels=labels)
     (here / "test_data.py").write_text(
         "def test_good(hardsight_check):\n    assert len(hardsight_check('good.npz', fail_on='label_errors > 0')) == 150\n\n\n"
-        "def test_bad(hardsight_check):\n    hardsight_check('bad.npz', fail_on=['label_errors > 0'])\n"
+        "def test_bad(hardsight_check):\n    hardsight_check('bad.npz', fail_on=['label_errors > 0'])\n\n\n"
+        "def test_mistyped(hardsight_check):\n    hardsight_check('bad.npz', fail_on=['label_error > 0'])\n"
     )
     words = [
         sys.executable,
@@ -451,9 +516,8 @@ def test_the_fixture_of_the_pytest_plugin(here: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])}
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     done = subprocess.run(words, cwd=here, capture_output=True, text=True, env=environment)
-    assert "1 failed, 1 passed" in done.stdout and "failed: label_errors is 1 (fails if label_errors > 0)" in done.stdout, (
-        done.stdout
-    )
+    assert "2 failed, 1 passed" in done.stdout and "\nlabel_errors is 1 (fails if label_errors > 0)" in done.stdout, done.stdout
+    assert "Did you mean label_errors?" in done.stdout and "def " not in done.stdout  # nothing of what is inside
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the steps are for bash")
@@ -461,7 +525,7 @@ def test_the_steps_of_the_action(here: Path) -> None:
     yaml = pytest.importorskip("yaml")
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     install, step, _ = action["runs"]["steps"]
-    assert install["run"] == 'python -m pip install "$PACKAGE"' and set(action["inputs"]) == {
+    assert set(action["inputs"]) == {
         re.sub(r".*inputs\.([a-z-]+).*", r"\1", value) for part in (install, step) for value in part["env"].values()
     }
     features, labels = blobs()
@@ -481,3 +545,12 @@ def test_the_steps_of_the_action(here: Path) -> None:
         run, cwd=here, env={**environment, "RULES": "label_errors > 0", "OPTIONS": "--json"}, capture_output=True
     )
     assert done.returncode == 1 and json.loads(done.stdout)["summary"]["label_errors"] == 1
+    (here / "bin" / "python").write_text(f'#!/bin/sh\necho "$*" >> "{here}/installed"\n')
+    (here / "bin" / "python").chmod(0o755)
+    index, own = action["inputs"]["torch"]["default"], {"GITHUB_ACTION_PATH": "/action", "PACKAGE": ""}
+    for inputs in (own | {"TORCH": index}, own | {"TORCH": "", "PACKAGE": "hardsight[timm]"}):
+        words = ["bash", "-eo", "pipefail", "-c", install["run"]]
+        assert subprocess.run(words, cwd=here, env={**environment, **inputs}).returncode == 0
+    assert (here / "installed").read_text().splitlines() == [
+        f"-m pip install torch --index-url {index}", "-m pip install /action[embedder]", "-m pip install hardsight[timm]",
+    ]  # fmt: skip

@@ -41,7 +41,7 @@ from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
 
 N = 120
-EXPECTED = "About 7 labels are expected to be wrong (95 % interval 4 to 11)."
+EXPECTED = "Labels expected to be wrong: about 7 (95 % interval 4 to 11)."
 
 
 @pytest.fixture(scope="module")

@@ -130,3 +130,9 @@ def test_backbones_of_the_wrong_kind(tmp_path: Path) -> None:
             open_embedder(spec)
     with pytest.raises(InputError, match="w.pt"):
         open_embedder("hf:somewhere", weights=tmp_path / "w.pt")
+
+
+def test_timm_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "timm", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'hardsight\[timm\]'"):
+        open_embedder("timm:resnet18")

@@ -39,7 +39,7 @@ from hardsight.quality.flagged_labels import flagged
 from hardsight.quality.neighbors import Nearby, Neighborhood, far_out
 from hardsight.quality.ranking import by_epochs, confidence, confident_counts, margin, noise_factors, posterior
 from hardsight.quality.review import apply_review
-from hardsight.quality.verdicts import PRECEDENCE, Facts, facts_of, verdict_codes
+from hardsight.quality.verdicts import PRECEDENCE, Facts, explained_verdicts, facts_of, verdict_codes
 from hardsight.scores.duplicates import Repeats
 from hardsight.scoring.fitted_head import fold_rows
 from hardsight.stats import pass_scores
@@ -422,6 +422,17 @@ def test_explanations_are_sentences_with_the_numbers() -> None:
     assert said[8] == "labeled 3, but the model gives 8 with probability 0.99 (own class 0.00)"
     assert said[1] == "labeled 1 (0.48), and 7 is likely, too (0.51)" and said[0] is None
     assert said[12] == "labeled 2 (0.64), and 5 is likely, too (0.35)"
+
+
+def test_a_label_that_the_model_rules_out_is_not_called_probably_right() -> None:
+    known, own, other = np.ones(2, dtype=bool), np.array([0.3, 0.0]), np.array([0.7, 1.0])
+    facts = Facts(known, ~known, own, np.array([1, 1]), other, None)
+    half = np.full((2, 2), 0.5)
+    evidence = Evidence("probs", "posterior", np.arange(2), np.zeros(2, int), half, half)
+    samples = hardsight.Snapshot.open(probs=half, labels=[0, 0], class_names=["horse", "dog"])
+    likely, unlikely = explained_verdicts(samples, evidence, facts, None).explanations
+    assert likely == "labeled horse, though the model gives it only 0.30 (dog: 0.70): probably right"
+    assert unlikely == "labeled horse, though the model gives it only 0.00 (dog: 1.00): look at it"
 
 
 def test_duplicates_and_outliers_of_features() -> None:

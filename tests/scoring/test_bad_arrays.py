@@ -395,7 +395,7 @@ def objects(*values: Any) -> np.ndarray:
         ({"features": 1e200 * FEATURES.astype(float), "head": None}, "must be below 1e150"),
         *(({"features": torch.ones(6, 4).to(kind)}, "features must hold numbers") for kind in (torch.bool, torch.complex64)),
         ({"head": None, "labels": np.zeros(6, int)}, "two classes"),
-        ({"head": None, "labels": [0, 0, 0, 0, 0, 1]}, "class 1 of 2 has 1"),
+        ({"head": None, "labels": [0, 0, 0, 0, 0, 1]}, "class 1 has one"),
         ({"head": Head("linear", WEIGHT), "bias": np.ones(3)}, "bias"),
         ({"bias": np.ones(2)}, r"bias must have shape \(3,\)"),
         ({"bias": np.array([0, np.nan, 0])}, "bias must be finite"),
@@ -526,9 +526,11 @@ def test_no_column(refused: Callable[..., None], name: str) -> None:
 def test_a_class_whose_samples_are_all_broken_has_no_head() -> None:
     features, labels = RNG.normal(size=(30, 4)), np.arange(30) % 2
     labels[:3] = 2
+    with pytest.raises(InputError, match="no sample can be scored: every row is all zeros, or holds a value"):
+        score(np.nan * features, labels=labels)
     for broken in (np.nan, 0.0):
         features[:3] = broken
-        with pytest.raises(InputError, match="finite features that are not all 0.*class 2 of 3 has 0"):
+        with pytest.raises(InputError, match="finite features that are not all 0.*class 2 has none"):
             score(features, labels=labels)
 
 

@@ -24,6 +24,7 @@ from hardsight.data import open_data
 from hardsight.errors import InputError
 from hardsight.extraction.feed import ArrayInputs
 from hardsight.files.heads import save_head
+from hardsight.files.label_files import labels_in
 from hardsight.head import Head
 from hardsight.labels import Classes, Written, class_numbers, distinct_names, read_labels
 from hardsight.quality.folds import out_of_sample
@@ -279,6 +280,13 @@ def test_class_names_differ() -> None:
     with pytest.raises(InputError, match="'crane' is the name of class 0 and of class 2"):
         Snapshot(FEATURES, np.ones((3, 2)), class_names=["crane", "heron", "crane"])
     assert distinct_names(["crane", "heron", "crane"]) == ["crane (0)", "heron", "crane (2)"]  # of a model
+
+
+def test_names_that_look_like_formulas_come_back_from_a_table_of_ours(tmp_path: Path) -> None:
+    ids, names, known = ["-horse/1.jpg", "=b", "'-c"], ["-horse", "@dog", "'=cat"], ["'=cat", "-horse", "@dog", "+4"]
+    for columns in ({"label": names}, {"label": [1, 2, 0], "label_name": names}):  # the latter by `clean --apply`
+        write_table(pa.table({"id": ids, **columns}), tmp_path / "labels.csv")
+        assert labels_in(tmp_path / "labels.csv", ids, known) == (names, ())
 
 
 def test_a_file_of_labels(tmp_path: Path) -> None:

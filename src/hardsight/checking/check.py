@@ -54,10 +54,12 @@ from hardsight.models.weights import check_weights_file
 from hardsight.options import takes
 from hardsight.quality.clean import clean
 from hardsight.quality.evidence import group_numbers
-from hardsight.quality.folds import joined_groups
+from hardsight.quality.folds import joined_groups, numbered
 from hardsight.quality.neighbors import find_nearby
 from hardsight.quality.suspects import unlabeled_suspects
+from hardsight.quality.verdicts import class_name
 from hardsight.scores.duplicates import first_rows
+from hardsight.scoring.fitted_head import OR_A_HEAD
 from hardsight.scoring.score import score
 from hardsight.screen import Progress, Say, first_few, warn_in_python
 from hardsight.snapshot import Snapshot
@@ -166,8 +168,9 @@ class _Check:
             raise InputError(f"--group {settings.group}: the data has no such column.{known}")
         self.notes += data.notes
         self._note_classes(data)
+        named = None if settings.model is None else self._model(data)  # before any look, so that a typo is found
         self.say(self._first_look(data))
-        model = self._model(data)
+        model = self._model(data) if named is None else named
         quality = Quality(len(data))
 
         from hardsight.extraction.extract import extract
@@ -196,7 +199,8 @@ class _Check:
         except OtherRun as error:
             if self.folder is None or not (self.folder / "check.json").is_file():  # another command's run is left alone
                 raise
-            self.say(f"the data or the options have changed, so everything is checked anew ({error.args[0].partition(': ')[2]})")
+            words = error.args[0].partition(": ")[2].partition(". Use another")[0]
+            self.say(f"the data or the options have changed, so everything is checked anew ({words})")
         marks, hidden = self.folder / "review.parquet", self.folder / ".review.parquet"  # with the latter it counts as empty
         if marks.is_file():
             marks.replace(hidden)
@@ -264,9 +268,8 @@ class _Check:
             table = quality.table(data.ids)
             write_table(table, file)
         if data.labels is not None:
-            names = data.class_names
             for given in given_away(table, data.labels)[:3]:
-                self.notes.append(given.sentence(str(given.label) if names is None else names[given.label]))
+                self.notes.append(given.sentence(class_name(given.label, data.class_names)))
         return table
 
     # ---- anything else ----
@@ -311,7 +314,8 @@ class _Check:
         settings, folder = self.settings, self.folder
         if settings.group is not None:
             group_numbers(samples, settings.group)  # refused before anything slow
-        table = self._suspects(samples)
+        known = self._without_lone_classes(samples)
+        table = self._suspects(known)
         table = table.append_column("image_issues", pa.array(_of_ids(samples.ids, looks, "issues"), pa.string()))
         together = _together(samples, table, _of_ids(samples.ids, looks, "copy_of"))
         table = _with_originals(table, samples, together)
@@ -331,7 +335,7 @@ class _Check:
             **counts,
         }
         if folder is not None:
-            self._write(samples, table, looks)
+            self._write(known, table, looks)
         self._compare_groups(samples, judged)
         outcomes = [rule.outcome(figures, len(samples)) for rule in settings.rules]
         if leaks is None and any(rule.figure == "leaks" for rule in settings.rules):
@@ -345,17 +349,23 @@ class _Check:
         warn_in_python(said)
         return checked.set_samples(samples, pictures_of(samples))
 
+    def _without_lone_classes(self, samples: Snapshot) -> Snapshot:
+        """The samples; where others have more, those of a class with one sample are unlabeled, with a note of it."""
+        labels = samples.labels
+        classes, counts = np.unique(labels[labels >= 0], return_counts=True)
+        lone = classes[counts == 1]
+        if len(lone) == 0 or len(classes) - len(lone) < 2:
+            return samples
+        names = first_few([class_name(k, samples.class_names) for k in lone.tolist()])
+        self.notes.append(f"classes with one sample are not checked for wrong labels: {names}.")
+        labels = np.where(np.isin(labels, lone), -1, labels)
+        return with_labels(samples.take(np.arange(len(labels))), labels, samples.class_names)
+
     def _suspects(self, samples: Snapshot) -> pa.Table:
         """What clean says; where labels cannot be judged, a note and what features alone say."""
         labels = samples.labels
         if (labels < 0).all():
             return unlabeled_suspects(samples)
-        lone = _lone_classes(labels)
-        if len(lone):
-            names = [str(k) if samples.class_names is None else samples.class_names[k] for k in lone.tolist()]
-            self.notes.append(f"classes with one sample are not checked for wrong labels: {first_few(names)}.")
-            held = samples.take(np.arange(len(labels)))
-            samples = with_labels(held, np.where(np.isin(labels, lone), -1, labels), samples.class_names)
         try:
             return clean(samples, group=self.settings.group, seed=self.settings.seed, progress=self.progress).table
         except InputError as error:
@@ -393,7 +403,7 @@ class _Check:
         write_table(own, self.folder / "suspects.parquet")
         scores = self.folder / "scores.parquet"
         try:
-            score(samples, output=scores, progress=lambda done, total: self.progress(done, total, "scoring"))
+            write_table(_scores(samples, lambda done, total: self.progress(done, total, "scoring")), scores)
         except InputError as error:  # no labels, a class with one sample: there is nothing to fit a head to
             if not (samples.labels < 0).all():
                 self.notes.append(f"no scores: {_by_name(error, samples)}")
@@ -424,10 +434,21 @@ class _Check:
                 self.notes.append(f"{row['by']} {row['group']}: {row['verdict']} ({right}).")
 
 
+def _scores(samples: Snapshot, progress: Progress) -> pa.Table:
+    """What score says; heads are fitted to the classes that have samples, and these keep their numbers."""
+    classes, labels = numbered(samples.labels)
+    if samples.head is not None or samples.features is None or len(classes) == samples.labels.max() + 1:
+        return score(samples, progress=progress).table
+    table = score(samples.features, labels=labels, ids=samples.ids, progress=progress).table
+    for name in ("label", "predicted"):
+        table = table.set_column(table.column_names.index(name), name, pc.take(pa.array(classes), table.column(name)))
+    return table
+
+
 def _by_name(error: InputError, samples: Snapshot) -> str:
-    """What an error says, with the names of classes for their numbers."""
-    names = samples.class_names
-    return re.sub(r"(?<=\bclass )\d+", lambda found: found[0] if names is None else repr(names[int(found[0])]), str(error))
+    """What an error says, with the names of classes for their numbers, and without advice for `score`."""
+    names, said = samples.class_names, str(error).replace(OR_A_HEAD, "")
+    return re.sub(r"(?<=\bclass )\d+", lambda found: found[0] if names is None else repr(names[int(found[0])]), said)
 
 
 def _look(data: ImageData, quality: Quality, rows: Iterable[int], needed: Any, seconds: float = math.inf) -> None:
@@ -451,12 +472,6 @@ def _of_ids(ids: np.ndarray, looks: pa.Table | None, column: str) -> list[Any]:
         return [None] * len(ids)
     values = dict(zip(looks.column("id").to_pylist(), looks.column(column).to_pylist(), strict=True))
     return [values.get(str(id)) or None for id in ids.tolist()]
-
-
-def _lone_classes(labels: np.ndarray) -> np.ndarray:
-    """Classes with one sample, where there are others with more."""
-    classes, counts = np.unique(labels[labels >= 0], return_counts=True)
-    return classes[counts == 1] if (counts > 1).sum() > 1 else np.array([], np.int64)
 
 
 def _together(samples: Snapshot, table: pa.Table, twins: list[str | None]) -> np.ndarray:

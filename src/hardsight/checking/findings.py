@@ -15,14 +15,14 @@ import pyarrow as pa
 from hardsight.checking.settings import RuleOutcome
 from hardsight.data.image_quality import ISSUES
 from hardsight.files.places import place
-from hardsight.files.suspects import DUPLICATE_OF, OUTLIER, suspects_notes
+from hardsight.files.suspects import AMBIGUOUS, DUPLICATE_OF, HARD, OUTLIER, suspects_notes
 from hardsight.files.writing import write_text
 from hardsight.result import Result
 from hardsight.screen import Sentence, ShownTable, line, printable
 
 WORST = 5  # samples that are printed with why
-SHOWN = 10  # samples in a notebook
-KINDS = ("label_errors", "leaks", "outliers", "odd", "duplicates", "")  # of samples to look at, the last with another verdict
+SHOWN = 10  # samples in a notebook, and that a failure in JUnit names
+KINDS = ("label_errors", "leaks", "outliers", "doubtful", "duplicates", "verdicts", "odd")  # of samples to look at, in order
 COPIES = ("copy", "near copy")
 COUNTED = {"duplicates": "duplicate{s}", "leaks": "leak{s} between splits", "outliers": "outlier{s}", "unreadable": "unreadable"}
 
@@ -73,17 +73,19 @@ class Checked(Result):
         return [f"{words[0].upper()}{words[1:]}." for words in (self._of_labels(), self._of_samples())] + self.notes
 
     def _of_labels(self) -> str:
-        labels = self.table.column("given_label")
-        classes = len(labels.unique().drop_null())
-        kinds = f" of {classes:,} {'classes' if classes != 1 else 'class'}"
-        words = f"{len(self):,} {self.noun}" + (kinds if classes else ", unlabeled")
         flagged, notes = self.counts["label_errors"], suspects_notes(self.table)
+        labeled = self.table.column("given_label").drop_null()
+        classes = len(notes.get("class_names") or labeled.unique())  # also those that are not checked
+        kinds = f" of {classes:,} {'classes' if classes != 1 else 'class'}"
+        words = f"{len(self):,} {self.noun}" + (kinds if len(labeled) else ", unlabeled")
         if flagged is None:
             return f"{words}: no labels were checked"
         expected = f"{notes['expected_errors_low']:.0f} to {notes['expected_errors_high']:.0f} expected"
         precision = notes.get("precision")
         sure = f", about {precision * flagged:.0f} of them expected to be wrong" if isinstance(precision, float) else ""
-        agreement = f"{100 * notes['agreement']:.0f} % of the labels are what a model that has not seen them says"
+        unseen = "the model says, if it was not trained on them"
+        unseen = "a model that has not seen them says" if notes["evidence"] == "out-of-sample" else unseen
+        agreement = f"{100 * notes['agreement']:.0f} % of the labels are what {unseen}"
         flags = f"{flagged:,.0f} {'label is' if flagged == 1 else 'labels are'} flagged{sure}"
         return f"{words}: {flags} ({expected} in all); {agreement}"
 
@@ -95,16 +97,24 @@ class Checked(Result):
         return ", ".join(said) + (f"; images: {', '.join(odd)}" if odd else "")
 
     def worst(self, count: int) -> list[dict[str, Any]]:
-        """The rows to look at first: those of the failed rules in turn, wrong labels, leaks, outliers, odd images, duplicates."""
-        rows = sorted(self.table.to_pylist(), key=lambda row: -(row["error_score"] or 0.0))
-        kinds: dict[str, list[dict[str, Any]]] = {name: [] for name in KINDS}
-        for row in rows:
-            why = (row["is_label_issue"], row["leak"], row["verdict"] == OUTLIER, row["image_issues"], row[DUPLICATE_OF])
-            if any(why) or row["verdict"]:
-                kinds[next((kind for kind, holds in zip(kinds, why, strict=False) if holds), "")].append(row)
+        """The rows to look at first: those of the failed rules in turn, then by KINDS; the most likely wrong first."""
+        kinds = self._by_kind()
         failed = [kinds.pop(name) for name in {o.rule.figure: None for o in self.failed} if name in kinds]
         in_turn = [row for turn in zip_longest(*failed) for row in turn if row is not None]
         return [*in_turn, *chain(*kinds.values())][:count]
+
+    def _by_kind(self) -> dict[str, list[dict[str, Any]]]:
+        """The rows of each kind; labels are doubtful that are not flagged, as many as may be wrong in all."""
+        rows = sorted(self.table.to_pylist(), key=lambda row: (row["error_score"] is None, -(row["error_score"] or 0.0)))
+        kinds: dict[str, list[dict[str, Any]]] = {name: [] for name in KINDS}
+        doubtful = round(suspects_notes(self.table).get("expected_errors_high", 0))
+        for rank, row in enumerate(rows):
+            verdict, twin = row["verdict"], row[DUPLICATE_OF]
+            doubted = rank < doubtful and verdict in (AMBIGUOUS, HARD)
+            why = (row["is_label_issue"], row["leak"], verdict == OUTLIER, doubted, twin, verdict, row["image_issues"])
+            for kind in [kind for kind, holds in zip(KINDS, why, strict=True) if holds][:1]:
+                kinds[kind].append(row)
+        return kinds
 
     def why(self, row: Mapping[str, Any]) -> str:
         """Why a sample is among the worst."""
@@ -123,10 +133,13 @@ class Checked(Result):
         suite = ElementTree.Element("testsuite", name="hardsight check", tests=str(len(self.outcomes) or 1))
         suite.set("failures", str(len(self.failed)))
         suite.set("skipped", str(sum(outcome.failed is None for outcome in self.outcomes)))
+        kinds = self._by_kind()
         for outcome in self.outcomes:
             case = ElementTree.SubElement(suite, "testcase", classname="hardsight", name=_xml(outcome.rule.text))
             if outcome.failed is not False:
-                ElementTree.SubElement(case, "failure" if outcome.failed else "skipped", message=_xml(outcome.sentence))
+                blamed = [f"{row['id']}: {self.why(row)}" for row in kinds.get(outcome.rule.figure, ())[:SHOWN]]
+                part = ElementTree.SubElement(case, "failure" if outcome.failed else "skipped", message=_xml(outcome.sentence))
+                part.text = _xml("\n".join(blamed))
         if not self.outcomes:
             ElementTree.SubElement(suite, "testcase", classname="hardsight", name="check")
         output = ElementTree.SubElement(suite, "system-out")

@@ -18,11 +18,15 @@ def hardsight_check(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., A
 
     def checked(x: Any = None, *, fail_on: str | Sequence[str], **options: Any) -> Any:
         from hardsight.checking.check import check
+        from hardsight.errors import HardsightError
 
         options.setdefault("output", tmp_path_factory.mktemp("hardsight") / "run")
-        found = check(x, fail_on=fail_on, **options)
+        try:
+            found = check(x, fail_on=fail_on, **options)
+        except HardsightError as error:
+            pytest.fail(str(error), pytrace=False)
         if found.failed:
-            pytest.fail("\n".join([*(outcome.sentence for outcome in found.failed), str(found)]), pytrace=False)
+            pytest.fail("\n".join([*(o.sentence.removeprefix("failed: ") for o in found.failed), str(found)]), pytrace=False)
         return found
 
     return checked

@@ -99,8 +99,8 @@ class RuleOutcome:
         """What to say of it."""
         if self.failed is None:
             return f"cannot tell: {self.rule.text} ({self.rule.figure} was not counted, so the rule does not fail)"
-        shown = f"{100 * (self.value or 0):.1f}%" if self.rule.figure == "accuracy" else f"{self.value:.1f}".removesuffix(".0")
-        shown += "" if self.share is None else f", {100 * self.share:.1f}%"
+        shown = f"{100 * (self.value or 0):.1f} %" if self.rule.figure == "accuracy" else f"{self.value:.1f}".removesuffix(".0")
+        shown += "" if self.share is None else f", {100 * self.share:.1f} %"
         return f"{self.result}: {self.rule.figure} is {shown} (fails if {self.rule.text})"
 
 
@@ -115,7 +115,7 @@ class CheckSettings(OpeningOptions):
     """What looks at the images, what belongs together, and what fails a data test."""
 
     model: Any = option(
-        None, "Classifier of these classes, as in extract: timm:NAME, module:function, a run, ... Default: none needed.",
+        None, "Classifier of these classes: timm:NAME (with hardsight[timm]), module:function, a run, ... Default: none needed.",
         metavar="MODEL",
     )  # fmt: skip
     weights: Path | None = option(

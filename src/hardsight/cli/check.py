@@ -13,7 +13,7 @@ import typer
 from hardsight.checking.settings import CheckSettings
 from hardsight.cli import argument, command, writes
 
-EXAMPLE, UNLABELED = ("label_errors > 2%", "leaks > 0"), ("duplicates > 0", "unreadable > 0")  # rules to begin with
+EXAMPLE = ("label_errors > 2%", "leaks > 0", "unreadable > 0", "duplicates > 0")  # rules to begin with
 
 
 @command(CheckSettings, prints="lines")
@@ -41,7 +41,7 @@ def check(
     from hardsight.errors import InputError
     from hardsight.files.writing import check_place_for
     from hardsight.render.showing import show
-    from hardsight.screen import keep_table, print_line, print_next, print_wrote, progress_bar
+    from hardsight.screen import keep_table, print_if_quiet, print_line, print_next, print_wrote, progress_bar
 
     for file in summary:
         if not file.lower().endswith((".xml", ".md")):
@@ -67,7 +67,9 @@ def check(
         then = ["clean", folder, "-o", "suspects.csv"]
     print_line(f"then: {shlex.join(['hardsight', *then])}")
     if not settings.fail_on:
-        rules = [word for rule in (UNLABELED if unlabeled else EXAMPLE) for word in ("--fail-on", rule)]
-        print_line(f"in CI: {shlex.join(['hardsight', 'check', x, *settings.as_words(), *rules])}")
+        rules = [rule for rule in EXAMPLE if checked.counts[rule.split()[0]] is not None][:3]  # the others cannot fail
+        words = [word for rule in rules for word in ("--fail-on", rule)]
+        print_line(f"in CI: {shlex.join(['hardsight', 'check', x, *settings.as_words(), *words])}")
     if checked.failed:
+        print_if_quiet([outcome.sentence for outcome in checked.failed])
         raise typer.Exit(1)

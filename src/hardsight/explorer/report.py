@@ -181,10 +181,11 @@ def _suspects(page: Page, hardest: list[int], repeated: list[int], position: dic
     if found is None:
         return None
     counts = {name: count for name, count, _, _ in found.described()["groups"]}
-    groups = [f"{count:,} {name}" for name, count in counts.items()]
+    groups = [f"{count:,} {name.removesuffix('s') if count == 1 else name}" for name, count in counts.items()]
     verdict = display.columns["verdict"]
     rows = [row for row in hardest if verdict.values[row] < len(verdict.names or ())]
-    summary = f"Of {len(display):,} samples: {', '.join(groups)}." if groups else "hardsight clean found nothing to look at."
+    summary = "hardsight clean found nothing to look at." if found.expected else "Labels were not checked."
+    summary = f"Of {len(display):,} samples: {', '.join(groups)}." if groups else summary
     total = sum(counts.values())
     shown = f"The first {SUSPECTS} of {total:,} are shown." if total > SUSPECTS else ""
     return {
@@ -192,7 +193,7 @@ def _suspects(page: Page, hardest: list[int], repeated: list[int], position: dic
         "sentence": " ".join(text for text in (summary, shown, _reviewed(page)) if text),
         "rows": [position[row] for row in rows[:SUSPECTS]],
         "duplicates": {
-            "sentence": f"{len(repeated):,} samples are nearly the same as an earlier one; these are the first.",
+            "sentence": f"Nearly the same as an earlier sample: {len(repeated):,}. The first are shown.",
             "rows": [position[row] for row in repeated[:DUPLICATES]],
             "of": [found.duplicate_of[row].as_py() for row in repeated[:DUPLICATES]],
         },

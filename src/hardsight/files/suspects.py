@@ -128,7 +128,7 @@ def count_in_words(notes: Mapping[str, Any]) -> str:
 
     Example:
         >>> count_in_words({"expected_errors": 7.4, "expected_errors_low": 4.0, "expected_errors_high": 11.2})
-        'About 7 labels are expected to be wrong (95 % interval 4 to 11).'
+        'Labels expected to be wrong: about 7 (95 % interval 4 to 11).'
     """
     try:
         errors, low, high = (float(notes[f"expected_errors{end}"]) for end in ("", "_low", "_high"))
@@ -136,10 +136,10 @@ def count_in_words(notes: Mapping[str, Any]) -> str:
         return ""
     if not math.isfinite(errors + low + high):
         return ""
-    words = f"About {errors:,.0f} labels are expected to be wrong (95 % interval {low:,.0f} to {high:,.0f})."
+    words = f"Labels expected to be wrong: about {errors:,.0f} (95 % interval {low:,.0f} to {high:,.0f})."
     if notes.get("certainty") == CANNOT_TELL:
         words = f"Cannot tell how many labels are wrong: between {low:,.0f} and {high:,.0f}."
     flagged, precision, rests_on = (notes.get(name) for name in ("flagged", "precision", "rests_on"))
     if isinstance(flagged, int) and flagged:
-        words = f"{words} {flagged:,} are flagged{precision_in_words(precision)}."
+        words = f"{words} Flagged: {flagged:,}{precision_in_words(precision)}."
     return f"{words} {rests_on}" if isinstance(rests_on, str) and rests_on else words

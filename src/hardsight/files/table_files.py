@@ -99,8 +99,8 @@ def _typed(name: str, column: Sequence[str]) -> list[Any]:
     """Numbers if every cell is one, otherwise text; bytes that are not UTF-8 are escaped, but for paths, which must be found."""
     if name == "path":
         return [cell or None for cell in column]
-    if name in ("id", "label", "split", "class_name"):
-        return [utf8_name(cell) if cell else None for cell in column]
+    if name in ("id", "label", "label_name", "split", "class_name"):  # without the apostrophe of `without_formulas`
+        return [utf8_name(re.sub(r"^'(?='*[=+\-@\t\r])", "", cell)) if cell else None for cell in column]
     full = [cell for cell in column if cell]
     if full and all(re.fullmatch("-?(0|[1-9][0-9]{0,17})", cell) for cell in full):
         return [int(cell) if cell else None for cell in column]

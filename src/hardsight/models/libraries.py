@@ -96,7 +96,7 @@ def import_with_torchvision(module: str, spec: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise MissingExtra(why_missing(spec, module, error, module)) from error
+        raise MissingExtra(why_missing(spec, module, error, "'hardsight[timm]'" if module == "timm" else module)) from error
 
 
 RESIZE: dict[str, Any] = {"center": "shortest", "squash": "squash", "border": "longest"}

@@ -26,7 +26,7 @@ from hardsight.files.epochs import has_dynamics
 from hardsight.files.npy import open_npy, open_npz
 from hardsight.files.reading import naming
 from hardsight.options import takes
-from hardsight.quality.evidence import NONE_FINITE, best_evidence
+from hardsight.quality.evidence import best_evidence
 from hardsight.quality.flagged_labels import judge
 from hardsight.quality.neighbors import Neighborhood, find_nearby, find_neighborhood
 from hardsight.quality.settings import CleanSettings
@@ -36,7 +36,7 @@ from hardsight.result import table_target
 from hardsight.scores.duplicates import find_repeats
 from hardsight.scores.probabilities import check_distributions
 from hardsight.scoring.comparable import check_reference
-from hardsight.scoring.fitted_head import fewest_of_class, usable_rows
+from hardsight.scoring.fitted_head import NONE_FINITE, fewest_of_class, usable_rows
 from hardsight.screen import Progress, warn_in_python
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import SCORES_ALONE

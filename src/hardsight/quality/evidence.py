@@ -25,7 +25,7 @@ from hardsight.quality.folds import numbered, predict_by_heads
 from hardsight.quality.neighbors import SAMPLE, Neighborhood, find_nearby
 from hardsight.quality.settings import CleanSettings
 from hardsight.scores import SCORES
-from hardsight.scoring.fitted_head import head_probs, usable_rows
+from hardsight.scoring.fitted_head import NONE_FINITE, head_probs, usable_rows
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.threads import blocks, share
@@ -54,12 +54,11 @@ DOUBTFUL = (
 WEAK = {  # what agrees with few labels, and what to give instead, by kind of evidence
     "head": (
         "predictions of the head",
-        "Give a better model, or features without a head (hardsight extract --fit-head): heads are then fitted to them.",
+        "Give a better model, or features without a head: heads are then fitted to them.",
     ),
     "probs": ("these probabilities", "Give those of a better model, with one column per class in the order of the labels."),
-    "out-of-sample": ("heads fitted to these features", "Give features of a better model, or probabilities (--probs)."),
+    "out-of-sample": ("heads fitted to these features", "Give features of a better model, or probabilities of one."),
 }
-NONE_FINITE = "no sample can be scored: every row is all zeros, or holds a value that is not finite."
 MANY = 100  # samples from which agreement says something
 VOTERS = 20  # samples per class from which the labels of ten neighbors say something
 TINY = 1e-12  # what a probability of zero counts as in a logarithm

@@ -24,18 +24,19 @@ from hardsight.snapshot import Snapshot
 PRECEDENCE = (MISLABELED, DUPLICATE, OUTLIER, AMBIGUOUS, HARD)  # the first that applies is given
 FACTOR = 2.0  # at most, between two classes that are both likely
 EVEN = 0.5  # a probability below it is less than even odds
+UNLIKELY = 0.05  # a probability below it: nothing says that such a label is right
 OFTEN = 0.75  # share of epochs: wrong in fewer, and right in fewer once it was right, is back and forth
 WORDS_BY_PROBS = {
     MISLABELED: "labeled {given}, but the model gives {rival} with probability {other:.2f} (own class {own:.2f})",
     AMBIGUOUS: "labeled {given} ({own:.2f}), and {rival} is likely, too ({other:.2f})",
-    HARD: "labeled {given} and probably right, though the model gives it only {own:.2f} ({rival}: {other:.2f})",
+    HARD: "labeled {given}, though the model gives it only {own:.2f} ({rival}: {other:.2f}): {likely}",
 }
 WORDS_BY_EPOCHS = {
     MISLABELED: "labeled {given}, but in training its probability was {own:.2f} on average (right in {right:.0f} % of the "
     "epochs); next is {rival}",
     AMBIGUOUS: "labeled {given}; the model went back and forth, right in {since:.0f} % of the epochs since it first was; "
     "next is {rival}",
-    HARD: "labeled {given} and probably right, though its probability was only {own:.2f} on average in training",
+    HARD: "labeled {given}, though its probability was only {own:.2f} on average in training: {likely}",
 }
 
 
@@ -148,6 +149,7 @@ class Explainer:
             rival=self.names[facts.rival[row]],
             own=facts.own[row],
             other=facts.rival_probability[row],
+            likely="look at it" if facts.own[row] < UNLIKELY else "probably right",
             right=0 if facts.right is None else 100 * facts.right[row],
             since=0 if facts.since is None else 100 * facts.since[row],
         )

@@ -27,19 +27,22 @@ INVERSE_SHRINKAGE = 2.0
 CALIBRATED_ON = 5000  # samples that the temperature is fitted to
 WORK = 3e11  # multiplications of one fit, about: 50,000 x 512 with 100 classes then takes seconds a fold
 MOST_STEPS = 300
+OR_A_HEAD = ", or pass a head"  # which `check` does not take
+NONE_FINITE = "no sample can be scored: every row is all zeros, or holds a value that is not finite."
 
 
 def heads_with_every_class(features: np.ndarray, labels: np.ndarray) -> list[tuple[np.ndarray, Head]]:
     """`unseen_heads` for scores, which need a direction of every class: rows, and the head to score them with."""
-    known = (labels >= 0) & usable_rows(features)
-    c = int(labels.max(initial=0)) + 1  # includes classes without a usable sample, for which no head can be fitted
-    counts = np.bincount(labels[known], minlength=c)
-    if c < 2 or counts.min() < 2:
-        scarce = int(np.argmin(counts))
+    usable = usable_rows(features)
+    if not usable.any():
+        raise InputError(NONE_FINITE)
+    known = labels[(labels >= 0) & usable]
+    fewest_of_class(known)
+    absent = np.setdiff1d(np.arange(labels.max() + 1), known)
+    if len(absent):
         raise InputError(
-            "to fit a head, there must be two classes, and every class 0..c-1 needs at least two labeled samples with "
-            "finite features that are not all 0; "
-            f"class {scarce} of {c} has {counts[scarce]}. Pass a head, or merge or drop such classes." + counted_from_one(labels)
+            "to fit a head, every class needs labeled samples with finite features that are not all 0, "
+            f"but class {absent[0]} has none. Merge or drop such classes{OR_A_HEAD}.{counted_from_one(labels)}"
         )
     heads = unseen_heads(features, labels, find_repeats(features).originals(labels, FOLDS))
     for _, head in heads:
@@ -53,7 +56,7 @@ def check_told_apart(head: Head) -> None:
     if not told.all():
         raise InputError(
             f"no head can be fitted: nothing in the features distinguishes class {told.argmin()} from the others"
-            f"{'' if told.any() else ', they are the same for every sample'}. Pass a head, or other features."
+            f"{'' if told.any() else ', they are the same for every sample'}. Give other features{OR_A_HEAD}."
         )
 
 

@@ -18,6 +18,7 @@ export function rgb(hex) {
 // The color of a group by its index.
 export function groupColor(index, column) {
   if (column === "correct" || column === "correct (2)") return [RIGHT, WRONG][index];
+  if (column === "verdict" && index < 2) return FEW[1 - index]; // likely mislabeled in the color of a suggested class
   if (index < FEW.length) return FEW[index];
   const hue = (index * 137.508) % 360;
   return hsl(hue, 0.55, 0.42 + (0.16 * ((index * 7) % 3)) / 2);

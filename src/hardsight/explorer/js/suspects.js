@@ -71,7 +71,8 @@ export class Suspects {
       ? `${count(suspects)} samples with a verdict in the selection.${reviewed} Click a verdict or a pair to see only those.`
       : about.suspects.groups.length
         ? "No selected sample has a verdict; clear the filters to see all suspects."
-        : "hardsight clean found no suspects: no label looks wrong, and no sample is an outlier or a near duplicate.";
+        : (about.suspects.expected ? "No label looks wrong" : "Labels were not checked") +
+          ", and no sample is an outlier or a near duplicate.";
     this.words.textContent = `${about.suspects.expected} ${here}`.trim();
     const named = (pair) => ({
       ...pair,
