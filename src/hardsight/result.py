@@ -319,7 +319,6 @@ class ScoresTable(Result):
         pictures: source of images by sample id.
         by: score to rank by for display. Default: `avh`, if present.
         num_classes: c, if known.
-        summary: gathered while the table was computed, or an empty one that says what to rank by.
 
     Example:
         >>> table = ScoresTable(pa.table({"id": ["a", "b"], "label": [0, 1], "avh": [0.1, 0.3]}))
@@ -337,13 +336,16 @@ class ScoresTable(Result):
         pictures: PictureSource | None = None,
         by: str | None = None,
         num_classes: int | None = None,
-        summary: Summary | None = None,
     ) -> None:
         super().__init__(table)
         names = noted_class_names(table.schema) if class_names is None and isinstance(table, pa.Table) else class_names
         self.by, self.pictures = by, pictures
         self.class_names = None if names is None else list(names)
         self.num_classes = num_classes if names is None else len(names)
+        self._gathered: Summary | None = None
+
+    def keep_summary(self, summary: Summary) -> None:
+        """Take what was gathered while the table was computed, or an empty summary that says what to rank by."""
         self._gathered = summary
 
     @property

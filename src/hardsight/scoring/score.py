@@ -80,7 +80,8 @@ def score(
     summary = _summary(job, settings)
     with _computed(job, target, settings, progress) as parts:  # tables, one after another
         table = _kept(parts, job.schema, target, settings, summary)
-    scored = ScoresTable(table, snapshot.class_names, by=settings.by, num_classes=snapshot.num_classes, summary=summary)
+    scored = ScoresTable(table, snapshot.class_names, by=settings.by, num_classes=snapshot.num_classes)
+    scored.keep_summary(summary)
     scored.fitted_head = CROSS_VALIDATED if job.cross_validated else None
     return scored.set_samples(snapshot, pictures_of(snapshot, settings.images))
 
