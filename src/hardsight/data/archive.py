@@ -48,9 +48,6 @@ class TarImages:
     members: list[Member]
     seen: list[FileState]  # of each archive when it was indexed
 
-    def __len__(self) -> int:
-        return len(self.members)
-
     def image(self, row: int, needed: Needed | None = None) -> Image.Image:
         """Decode the image of one row."""
         member = self.members[row]
