@@ -114,9 +114,7 @@ def _from_lines(
     return replace(data, labels=under.numbers, class_names=under.class_names, columns=columns, notes=under.notes)
 
 
-def _files(
-    kind: str, ids: list[str], root: str, paths: list[str], columns: dict[str, list[Any]], level: int | None
-) -> ImageData:
+def _files(kind: str, ids: list[str], root: str, paths: list[str], columns: dict[str, list[Any]], level: int | None) -> ImageData:
     """Image files by their paths below a root, labeled by the folder of a level if there is one."""
     data = ImageData(kind, ids, ImageFiles(root, paths), columns=columns, roots=[Path(root)])
     if level is None:

@@ -40,7 +40,7 @@ from hardsight.table import write_table
 from hardsight.threads import even_rows
 from hardsight.training.checkpoint import History, finish, finished, load_state, save_state
 from hardsight.training.forward_passes import all_features, first_sample
-from hardsight.training.optimization import MixedPrecision
+from hardsight.training.optimization import mixed_precision
 from hardsight.training.processes import by_first, is_first, join
 from hardsight.training.results import write_model
 from hardsight.training.trainee import LossChoice, TrainedNetwork, Trainee
@@ -63,7 +63,7 @@ class AdaptWork:
     def of(cls, settings: AdaptSettings, pairs: Pairs, say: Say) -> Self:
         """Pairs of domains, each made ready for a network."""
         device = join(settings.device)
-        MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written
+        mixed_precision(settings.precision, device)  # refuses what does not work, before anything is written
         work = cls(settings, device, by_first(say), {name: _prepared(settings, *pair) for name, pair in pairs.items()})
         for note in dict.fromkeys(note for pair in work.pairs.values() for note in pair.notes):
             work.say(note)

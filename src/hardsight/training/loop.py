@@ -40,7 +40,7 @@ from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import Checkpoints, TrainingState
 from hardsight.training.loss_names import loss_name, with_defaults
 from hardsight.training.opening import check_teacher, open_network, open_teacher, taught_logits
-from hardsight.training.optimization import MixedPrecision, Updater, drawn_seed, rate_factor
+from hardsight.training.optimization import Updater, drawn_seed, mixed_precision, rate_factor
 from hardsight.training.sets import Sets
 from hardsight.training.settings import COMMAND, TrainSettings
 from hardsight.training.trainee import LossChoice, Trainee
@@ -54,14 +54,14 @@ def start_training(
     """Find the processes and the device, open the network and its teacher, and train.
 
     Accelerate keeps precision and device for as long as Python runs, and has no public way to change them. So a second
-    training in the same process takes nothing from it but the processes: precision is `MixedPrecision`, and a single
+    training in the same process takes nothing from it but the processes: precision is `mixed_precision`, and a single
     process uses the device from the settings.
     """
     name = loss_name(settings.loss)
     loss_options = with_defaults(name, settings.loss_options, settings.epochs)
     s = replace(settings, loss=name, loss_options=loss_options, lr=settings.learning_rate)  # what is used, for start.json
     device = torch_device(s.device)
-    MixedPrecision(s.precision, device)  # refuses what does not work, before anything is written
+    mixed_precision(s.precision, device)  # refuses what does not work, before anything is written
     launched = processes.launched()
     folder = output / "tracker" if s.tracker else None
     accelerator = Accelerator(cpu=launched and device.type == "cpu", log_with=s.tracker, project_dir=folder)
