@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hardsight.errors import InputError, did_you_mean
-from hardsight.extraction.settings import PreprocessingOptions
+from hardsight.extraction.settings import ExtractSettings, PreprocessingOptions
 from hardsight.options import Options, common, option
 from hardsight.training.settings import NetworkOptions
 
@@ -75,9 +75,7 @@ class AttackSettings(Options):
         None, "Model to attack, as for extract, where RUN holds features but no model.", metavar="MODEL", decides=False
     )
     weights: Any = option(None, "Weights of the model: .safetensors, or .pt with tensors only.", metavar="FILE", decides=False)
-    num_classes: int | None = option(
-        None, "Number of classes in the weights. Default: the architecture's own.", least=1, decides=False
-    )
+    num_classes: int | None = ExtractSettings.redefine("num_classes", None)
     head: str | None = common("head_layer")
     batch_size: int = option(128, "Images per step.", least=1)
     device: Any = common("device", decides=False)

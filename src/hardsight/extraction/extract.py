@@ -438,9 +438,7 @@ class _Job:
         written = list(parts)
         layers = self.settings.layers
         written += [layer_parts(part, layers)[layer] for layer in layers for part in parts]
-        written += write_errors(run.directory, broken)
-        if broken:
-            self.say(f"{len(broken)} of {len(self.data)} images could not be read: see {run.directory / 'errors.parquet'}")
+        written += write_errors(run.directory, broken, f"of {len(self.data)} images", self.say)
         written += self._write_head(run.directory)
         counts = {"images": len(self.data), "rows": sum(rows.values()), "broken": len(broken), "decoded_again": again}
         for pass_run in pass_runs:

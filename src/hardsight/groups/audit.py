@@ -212,7 +212,7 @@ def _by_columns(groupings: list[Grouping], measures: Measures, settings: AuditSe
     for grouping in groupings:
         grouped = grouping.codes >= 0
         for group, name in enumerate(grouping.names):
-            mine = grouping.members(group)
+            mine = grouping.codes == group
             row = compare(measures, mine, grouped & ~mine, least=settings.least, level=settings.level)
             rows.append({"by": grouping.by, "group": name, **row, "hardest": _hardest(measures, np.flatnonzero(mine))})
             if progress is not None:
