@@ -21,11 +21,12 @@ import numpy as np
 
 from hardsight.data.dataset import ImageData
 from hardsight.data.files import ImageFiles, is_image_name, path_below
-from hardsight.data.labels import Written, named, names_by_label, read_labels, split_name
+from hardsight.data.labels import named, names_by_label, read_labels, split_name
 from hardsight.data.layout import read_layout
 from hardsight.errors import FileError, InputError, did_you_mean, nearest
 from hardsight.files.places import utf8_name
 from hardsight.files.table_files import Columns, read_columns
+from hardsight.labels import Written
 
 LIST_NAME = "image_list.txt"
 

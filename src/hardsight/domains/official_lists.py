@@ -75,7 +75,9 @@ def read_official_lists(folder: Path, ids: Sequence[str], domains: np.ndarray, l
         masks[part][at] = True
         entries += pairs
     _check_labels(entries, labels)
-    _check_disjoint(masks, ids)
+    both = np.flatnonzero(masks["train"] & masks["held_out"])
+    if len(both):
+        raise InputError(f"{len(both)} samples are in lists to train on and to hold out at once; the first is {ids[both[0]]}.")
     for domain in names:
         if (domain, "test") not in files:
             masks["test"] |= domains == domain
@@ -146,9 +148,3 @@ def _check_labels(entries: list[tuple[Line, int]], labels: np.ndarray) -> None:
         label, number = line.label, int(labels[row])
         if by_label.setdefault(label, number) != number or by_class.setdefault(number, label) != label:
             raise InputError(f"{line.where}: the label {label} does not fit the data: elsewhere it means another class.")
-
-
-def _check_disjoint(masks: dict[str, np.ndarray], ids: Sequence[str]) -> None:
-    both = np.flatnonzero(masks["train"] & masks["held_out"])
-    if len(both):
-        raise InputError(f"{len(both)} samples are in lists to train on and to hold out at once; the first is {ids[both[0]]}.")

@@ -37,7 +37,6 @@ from hardsight.checks import check_labels
 from hardsight.data import BrokenImage, Degradation, ImageData, degraded_id, parse_degradations
 from hardsight.data.dataset import num_classes
 from hardsight.data.decoding import WHOLE
-from hardsight.data.labels import renumbered
 from hardsight.errors import InputError, RunError
 from hardsight.extraction.feed import Decoder, Seen, none_readable, stack, write_errors
 from hardsight.extraction.inputs import Data, columns_of, fingerprint, finite_features, ids_of, open_inputs, with_labels
@@ -64,7 +63,7 @@ from hardsight.files.places import place_on_disk
 from hardsight.files.run import Run, check_run_directory
 from hardsight.files.samples import OWN_COLUMNS, write_samples
 from hardsight.files.wide_tables import is_dataset
-from hardsight.labels import counted_from_zero
+from hardsight.labels import counted_from_zero, renumbered
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
 from hardsight.models.weights import check_weights_file

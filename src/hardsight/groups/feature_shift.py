@@ -186,9 +186,7 @@ def _own_draws(seed: int) -> np.random.Generator:
 
 
 def _first_half(n: int, seed: int) -> np.ndarray:
-    half = np.zeros(n, bool)
-    half[_own_draws(seed).permutation(n)[: n // 2]] = True
-    return half
+    return np.isin(np.arange(n), _own_draws(seed).permutation(n)[: n // 2])
 
 
 @dataclass(frozen=True)
