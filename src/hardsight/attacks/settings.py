@@ -63,10 +63,7 @@ class AttackSettings(Options):
         100, "Number of samples whose path in angle and norm is traced as epsilon grows; 0 for none.", least=0
     )
     path_steps: int = option(30, "Steps of each traced path, up to the largest epsilon.", least=1)
-    data: Any = option(
-        None, "Images to attack. Default: those that RUN was made from.", metavar="DATA",
-        decides=False,
-    )  # fmt: skip
+    data: Any = option(None, "Images to attack. Default: those that RUN was made from.", metavar="DATA", decides=False)
     split: str | None = option(None, "Split of the images to attack. Default: test, else val, else all.", decides=False)
     labels_from: Any = common("labels_from")
     limit: int | None = common("limit", decides=False)

@@ -71,7 +71,9 @@ def read_official_lists(folder: Path, ids: Sequence[str], domains: np.ndarray, l
         if not len(at):
             like = f"its own look like {pairs[0][0].path!r}" if pairs else "it is empty"
             raise InputError(f"{path}: none of its files is in the data, whose ids look like {ids[0]!r}; {like}.")
-        _check_domain(path, domains[at], domain)
+        other = domains[at][domains[at] != domain]
+        if len(other):
+            raise InputError(f"{path}: a list of the domain {domain} names samples of {other[0]}.")
         masks[part][at] = True
         entries += pairs
     _check_labels(entries, labels)
@@ -130,12 +132,6 @@ def _unique(names: Sequence[str]) -> dict[str, int]:
     """name -> row, of those that only one row has."""
     count = Counter(names)
     return {name: row for row, name in enumerate(names) if count[name] == 1}
-
-
-def _check_domain(path: Path, domains: np.ndarray, domain: str) -> None:
-    other = domains[domains != domain]
-    if len(other):
-        raise InputError(f"{path}: a list of the domain {domain} names samples of {other[0]}.")
 
 
 def _check_labels(entries: list[tuple[Line, int]], labels: np.ndarray) -> None:

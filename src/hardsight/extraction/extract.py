@@ -411,7 +411,7 @@ class _Job:
             write_samples(each.part(part.file), _joined(part.passes.get(each, []), d), columns, {BROKEN: b"[]", **metadata})
         broken = json.dumps(part.broken).encode()
         write_samples(part.file, _joined(part.features, d), columns, {BROKEN: broken, AGAIN: b"%d" % part.again, **metadata})
-        part.forget()
+        part.kept, part.broken, part.features, part.layers, part.passes = [], [], [], [], {}  # their memory is free again
 
     def _columns(self, kept: list[int]) -> dict[str, Any]:
         """The columns of the readable images, each row repeated once per degradation."""
