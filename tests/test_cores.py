@@ -151,11 +151,14 @@ def test_the_command_avoids_amx(cli: Callable[..., Any]) -> None:
 
 @pytest.mark.usefixtures("with_amx")
 def test_in_python_a_warning_says_what_to_set(recwarn: pytest.WarningsRecorder) -> None:
-    from hardsight.training.optimization import MixedPrecision
+    import torch
 
+    from hardsight.training.optimization import mixed_precision
+
+    cpu = torch.device("cpu")
     with pytest.warns(UserWarning, match="set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 before Python starts"):
-        MixedPrecision("bfloat16")
-    MixedPrecision("float32")
+        mixed_precision("bfloat16", cpu)
+    mixed_precision("float32", cpu)
     cores.avoid_amx()
-    MixedPrecision("bfloat16")
+    mixed_precision("bfloat16", cpu)
     assert not recwarn

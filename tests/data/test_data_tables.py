@@ -15,9 +15,10 @@ from PIL import Image
 
 from hardsight.data import BrokenImage, open_data
 from hardsight.data.files import path_below
-from hardsight.data.labels import Written, names_by_label, read_labels
+from hardsight.data.labels import names_by_label, read_labels
 from hardsight.data.opening import check_files
 from hardsight.errors import FileError, InputError
+from hardsight.labels import Written
 
 
 def save(*paths: Path) -> None:

@@ -12,7 +12,7 @@ from scipy.linalg import fractional_matrix_power, sqrtm
 from sklearn.decomposition import PCA
 
 from adapt_runs import check_kept_model
-from hardsight.domains.alignment import coral, subspace
+from hardsight.domains.alignment import Coral, Subspace
 from hardsight.domains.auto import warning
 from hardsight.domains.methods import Method, models_for
 from hardsight.domains.opening import standards
@@ -30,20 +30,20 @@ def test_coral_is_the_papers_formula(reg: float) -> None:
     source, target = clouds()
     ours, theirs = (np.cov(x.T) + reg * np.eye(5) for x in (source, target))
     expected = (source - source.mean(0)) @ fractional_matrix_power(ours, -0.5) @ sqrtm(theirs) + target.mean(0)
-    assert coral(source, target, reg)(source) == pytest.approx(expected, abs=1e-4)
+    assert Coral(reg).maps(source, target)[0](source) == pytest.approx(expected, abs=1e-4)
 
 
 def test_coral_gives_the_source_the_mean_and_covariance_of_the_target() -> None:
     source, target = clouds()
-    mapped = coral(source, target, 1e-9)(source)
+    mapped = Coral(1e-9).maps(source, target)[0](source)
     assert np.cov(mapped.T) == pytest.approx(np.cov(target.T), abs=1e-3)
     assert mapped.mean(0) == pytest.approx(target.mean(0), abs=1e-4)
-    assert coral(target, target)(target) == pytest.approx(target, abs=1e-4)  # nothing to align
+    assert Coral().maps(target, target)[0](target) == pytest.approx(target, abs=1e-4)  # nothing to align
 
 
 def test_subspaces_are_those_of_pca() -> None:
     source, target = clouds()
-    ours, theirs = subspace(source, target, 2)
+    ours, theirs = Subspace(2).maps(source, target)
     first, second = PCA(2).fit(source), PCA(2).fit(target)
     expected = first.transform(source) @ first.components_ @ second.components_.T, second.transform(target)
     for mapped, known in zip((ours(source), theirs(target)), expected, strict=True):
@@ -55,19 +55,19 @@ def test_subspaces_are_those_of_pca() -> None:
 def test_subspace_alignment_by_hand() -> None:
     source = np.array([[-2.0, 0.0], [2.0, 0.0]])  # along the first axis
     target = np.array([[-3.0, -3.0], [3.0, 3.0]])  # along the diagonal
-    ours, theirs = subspace(source, target, 1)
+    ours, theirs = Subspace(1).maps(source, target)
     assert np.abs(theirs(target)[:, 0]) == pytest.approx([np.sqrt(18), np.sqrt(18)])
     assert np.abs(ours(source)[:, 0]) == pytest.approx([np.sqrt(2), np.sqrt(2)])  # 2 cos 45 degrees
     assert np.sign(ours(source)[:, 0]).tolist() == np.sign(theirs(target)[:, 0]).tolist()
     source, target = clouds()
-    ours, theirs = subspace(source, target, 99)  # all directions align nothing but the means
+    ours, theirs = Subspace(99).maps(source, target)  # all directions align nothing but the means
     assert ours.matrix == pytest.approx(theirs.matrix, abs=1e-9) and ours.matrix.shape == (5, 5)
 
 
 def test_a_map_is_undone_by_folding() -> None:
     source, target = clouds()
     rng = np.random.default_rng(1)
-    for mapped in (subspace(source, target, 3)[1], coral(source, target), standards(source, target, "domain")[1]):
+    for mapped in (Subspace(3).maps(source, target)[1], Coral().maps(source, target)[0], standards(source, target, "domain")[1]):
         weight, bias = rng.normal(size=(4, mapped(target).shape[1])), rng.normal(size=4)
         folded, shifted = mapped.folded(weight, bias)
         assert folded.shape == (4, 5)

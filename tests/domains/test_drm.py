@@ -14,6 +14,7 @@ from hardsight.domains.drm import DRMTTA, ArrivingHeads, Student, voted
 from hardsight.domains.generalize import OpenedDomains
 from hardsight.domains.generalize_models import GeneralizeWork, Task
 from hardsight.domains.settings import GeneralizeSettings
+from hardsight.extraction.inputs import domains_of
 from hardsight.models.trainable import open_trainable
 from hardsight.snapshot import Snapshot
 from hardsight.training.trainee import LossChoice
@@ -99,7 +100,7 @@ def turned(n: int = 360) -> Snapshot:
 def history(loss: str, folder: Path, **options: Any) -> Any:
     """One training on the first two domains, tested on the third."""
     settings = GeneralizeSettings(epochs=5, hidden=32, batch_size=32, lr=0.05, device="cpu", losses=(loss,), **options)
-    work = GeneralizeWork.of(settings, OpenedDomains(turned(), ["a", "b", "c"]), print)
+    work = GeneralizeWork.of(settings, OpenedDomains(turned(), np.asarray(domains_of(turned())), ["a", "b", "c"]), print)
     fold = work.division.fold(work._prepared([0, 1])[0], 2, [0, 1], seed=0)
     return work._history(Task(folder / loss, loss, None, 0), fold, lambda epoch: None)
 
@@ -107,7 +108,7 @@ def history(loss: str, folder: Path, **options: Any) -> Any:
 def test_the_option_reaches_the_vote(tmp_path: Path) -> None:
     work = GeneralizeWork.of(
         GeneralizeSettings(losses=("drm",), method_options={"drm": {"gamma": -2}}, hidden=4),
-        OpenedDomains(turned(), ["a", "b", "c"]),
+        OpenedDomains(turned(), np.asarray(domains_of(turned())), ["a", "b", "c"]),
         print,
     )
     fold = work.division.fold(work._prepared([0, 1])[0], 2, [0, 1], seed=0)

@@ -25,6 +25,7 @@ from hardsight.domains.settings import GeneralizeSettings
 from hardsight.domains.training_length import Steps
 from hardsight.errors import InputError, RunError
 from hardsight.extraction.feed import ArrayInputs
+from hardsight.extraction.inputs import domains_of
 from hardsight.models.trainable import open_trainable
 from hardsight.snapshot import Snapshot
 from hardsight.training import checkpoint
@@ -106,16 +107,20 @@ def test_a_fold_keeps_the_unseen_domain_out() -> None:
     assert domains.tolist() == [{0: 0, 2: 1}[number] for number in numbers[rows]]
 
 
+def weather(data: Snapshot) -> OpenedDomains:
+    return OpenedDomains(data, np.asarray(domains_of(data)), ["sun", "rain", "snow"])
+
+
 def test_features_are_standardized_by_the_training_domains_alone() -> None:
     data = features()
-    work = GeneralizeWork(GeneralizeSettings(), OpenedDomains(data, ["sun", "rain", "snow"]), torch.device("cpu"), print)
+    work = GeneralizeWork(GeneralizeSettings(), weather(data), torch.device("cpu"), print)
     seen = work._prepared([0, 2])[0].inputs[np.isin(work.number, [0, 2])]  # type: ignore[union-attr]
     assert seen.mean(0) == pytest.approx(np.zeros(6), abs=1e-5) and seen.std(0) == pytest.approx(np.ones(6), abs=1e-5)
 
 
 def one_training(data: Snapshot, folder: Path, say: Any = print, **options: Any) -> tuple[Any, dict[str, Any]]:
     """The history of the training that leaves the second domain out, and the arguments of the run it would be of."""
-    work = GeneralizeWork.of(GeneralizeSettings(device="cpu", **options), OpenedDomains(data, ["sun", "rain", "snow"]), say)
+    work = GeneralizeWork.of(GeneralizeSettings(device="cpu", **options), weather(data), say)
     fold = work.division.fold(work._prepared([0, 2])[0], 1, [0, 2], seed=0)
     history = work._history(Task(folder, "softmax", None, 0), fold, lambda epoch: None)
     work._say_reached("softmax without rain  seed 0", history, ["sun", "snow"])
@@ -158,7 +163,7 @@ def test_the_scale_is_chosen_on_training_domains(tmp_path: Path) -> None:
 
 def test_of_one_scale_there_is_nothing_to_choose(tmp_path: Path) -> None:
     settings = GeneralizeSettings(losses=("cosface",), scales=(7,), device="cpu")
-    work = GeneralizeWork.of(settings, OpenedDomains(features(), ["sun", "rain", "snow"]), print)
+    work = GeneralizeWork.of(settings, weather(features()), print)
     assert work._scale_epochs("cosface", [0, 2]) == 0
     assert work._scale(tmp_path, "cosface", [0, 2], work._prepared([0, 2])[0], Steps(None, 0)) == 7 and not list(
         tmp_path.iterdir()

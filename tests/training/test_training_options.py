@@ -25,6 +25,7 @@ from hardsight.domains.generalize import OpenedDomains
 from hardsight.domains.generalize_models import GeneralizeWork
 from hardsight.domains.settings import AdaptSettings, GeneralizeSettings
 from hardsight.errors import HardsightError, InputError
+from hardsight.extraction.inputs import domains_of
 from hardsight.models import Preprocessing, open_model
 from hardsight.models.trainable import open_trainable
 from hardsight.snapshot import Snapshot
@@ -82,7 +83,7 @@ def test_adapt_and_generalize_learn_as_they_are_told(tmp_path: Path, monkeypatch
     assert factors == [1, 1, 0.5] + [1, 1, 0.5, 0.5] and types == {(torch.float32, torch.bfloat16)}
     factors.clear()
     types.clear()
-    domains = OpenedDomains(in_domains(), ["a", "b", "c"])
+    domains = OpenedDomains(in_domains(), np.asarray(domains_of(in_domains())), ["a", "b", "c"])
     GeneralizeWork.of(
         GeneralizeSettings(epochs=3, schedule_options=ScheduleOptions(milestones=(1, 2), gamma=0.5), **options), domains, print
     ).trained_tables(tmp_path / "folds", None)
@@ -154,7 +155,9 @@ def test_preprocessing_is_chosen_in_train_adapt_and_generalize(tmp_path: Path) -
     job = AdaptWork.of(AdaptSettings(**options), {"a": (data, data)}, print).pairs["a"]
     assert job.preprocessing is not None
     check_seen(job.preprocessing, next(iter(job.target.batches([np.arange(2)]))).inputs, data)
-    images = GeneralizeWork.of(GeneralizeSettings(**options), OpenedDomains(data, ["d0", "d1", "d2"]), print).images
+    images = GeneralizeWork.of(
+        GeneralizeSettings(**options), OpenedDomains(data, np.asarray(data.columns["domain"]), ["d0", "d1", "d2"]), print
+    ).images
     assert images is not None
     check_seen(images.preprocessing, next(iter(images.batches([np.arange(2)]))).inputs, data)
 

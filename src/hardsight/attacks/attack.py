@@ -46,7 +46,7 @@ from hardsight.options import takes
 from hardsight.render.saving import save_figure
 from hardsight.screen import Progress, Say
 from hardsight.table import write_table
-from hardsight.threads import even_rows, num_threads
+from hardsight.threads import even_rows
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -115,10 +115,9 @@ class _Job:
         model = open_attacked(target.model, settings)
         check_same_model(target.directory, model)
         model.preprocessing = sized(model.preprocessing, target.data, settings.preprocessing.preprocessing())
-        workers = settings.workers or num_threads()
-        model.check(first_sample(ImageInputs(target.data, model.preprocessing, workers=workers)).numpy())
+        model.check(first_sample(ImageInputs(target.data, model.preprocessing, workers=settings.workers)).numpy())
         data = in_classes_of(model, target.data)
-        return cls(model, ImageInputs(data, model.preprocessing, workers=workers), target, settings, say, progress)
+        return cls(model, ImageInputs(data, model.preprocessing, workers=settings.workers), target, settings, say, progress)
 
     def run(self, output: Path) -> None:
         """Start the run or resume it, attack what is missing, and sum up."""
@@ -237,8 +236,7 @@ class _Job:
         written = {"attack": table, "epsilons": tables.epsilon_table(table), "detection": tables.detection_table(table)}
         for name, each in written.items():
             write_table(each, run.directory / f"{name}.parquet")
-        if write_errors(run.directory, broken):
-            self.say(f"{len(broken)} of {len(self.inputs)} images could not be read: see {run.directory / 'errors.parquet'}")
+        write_errors(run.directory, broken, f"of {len(self.inputs)} images", self.say)
         fitted = "the head" if head.kind == "gaussian" else "training features" if trained is not None else "clean inputs"
         counts = {
             "images": int(clean.sum()),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hardsight.errors import InputError, did_you_mean
-from hardsight.extraction.settings import PreprocessingOptions
+from hardsight.extraction.settings import ExtractSettings, PreprocessingOptions
 from hardsight.options import Options, common, option
 from hardsight.training.settings import NetworkOptions
 
@@ -63,10 +63,7 @@ class AttackSettings(Options):
         100, "Number of samples whose path in angle and norm is traced as epsilon grows; 0 for none.", least=0
     )
     path_steps: int = option(30, "Steps of each traced path, up to the largest epsilon.", least=1)
-    data: Any = option(
-        None, "Images to attack. Default: those that RUN was made from.", metavar="DATA",
-        decides=False,
-    )  # fmt: skip
+    data: Any = option(None, "Images to attack. Default: those that RUN was made from.", metavar="DATA", decides=False)
     split: str | None = option(None, "Split of the images to attack. Default: test, else val, else all.", decides=False)
     labels_from: Any = common("labels_from")
     limit: int | None = common("limit", decides=False)
@@ -75,9 +72,7 @@ class AttackSettings(Options):
         None, "Model to attack, as for extract, where RUN holds features but no model.", metavar="MODEL", decides=False
     )
     weights: Any = option(None, "Weights of the model: .safetensors, or .pt with tensors only.", metavar="FILE", decides=False)
-    num_classes: int | None = option(
-        None, "Number of classes in the weights. Default: the architecture's own.", least=1, decides=False
-    )
+    num_classes: int | None = ExtractSettings.redefine("num_classes", None)
     head: str | None = common("head_layer")
     batch_size: int = option(128, "Images per step.", least=1)
     device: Any = common("device", decides=False)

@@ -54,28 +54,19 @@ class VerificationScore:
 
     Attributes:
         head: what predicts.
-        centers: (c, d) of the center loss.
+        name: what the score is, in words.
+        around: what the score is a distance to; None where it is the logit.
         gaussians: the head's own or fitted ones.
     """
 
     head: Head
-    centers: np.ndarray | None
+    name: str
+    around: DiagonalGaussians | None
     gaussians: DiagonalGaussians
-
-    @property
-    def name(self) -> str:
-        """What the score is, in words."""
-        if self.head.kind == "gaussian":
-            return "-distance to the mean of the predicted class"
-        return "logit of the predicted class" if self.centers is None else "-distance to the center of the predicted class"
 
     def score(self, features: np.ndarray, predicted: np.ndarray, max_logit: np.ndarray) -> np.ndarray:
         """(n,) verification score: low is abnormal."""
-        if self.head.kind == "gaussian":
-            return -self.gaussians.distance(features, predicted)
-        if self.centers is None:
-            return max_logit
-        return -DiagonalGaussians(self.centers, np.ones(features.shape[1])).distance(features, predicted)
+        return max_logit if self.around is None else -self.around.distance(features, predicted)
 
     def likelihood(self, features: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         """(n,) log-likelihood under the Gaussian of the predicted class."""
@@ -93,10 +84,13 @@ def verification(
         clean: features and labels of the clean inputs, which take their place where they are not.
     """
     if head.kind == "gaussian":
-        mean = to_numpy(head.weight).astype(np.float64)
-        return VerificationScore(head, None, DiagonalGaussians(mean, head_variance(head)))
-    features, labels = clean if reference is None else reference
-    return VerificationScore(head, centers, fitted_gaussians(features, labels, head.num_classes))
+        own = DiagonalGaussians(to_numpy(head.weight).astype(np.float64), head_variance(head))
+        return VerificationScore(head, "-distance to the mean of the predicted class", own, own)
+    fitted = fitted_gaussians(*(clean if reference is None else reference), head.num_classes)
+    if centers is None:
+        return VerificationScore(head, "logit of the predicted class", None, fitted)
+    around = DiagonalGaussians(centers, np.ones(centers.shape[1]))
+    return VerificationScore(head, "-distance to the center of the predicted class", around, fitted)
 
 
 MEDIANS = ("avh", "norm", "confidence", "likelihood", "score")

@@ -20,14 +20,13 @@ from safetensors import safe_open
 from hardsight.attacks.settings import AttackSettings
 from hardsight.checks import check_labels
 from hardsight.data import ImageData, open_data
-from hardsight.data.labels import renumbered
 from hardsight.data.opening import check_files
 from hardsight.errors import InputError
 from hardsight.files.checksums import check
 from hardsight.files.places import SAMPLE_ENDINGS
 from hardsight.files.reading import reading
 from hardsight.files.run import read_start
-from hardsight.labels import counted_from_zero
+from hardsight.labels import counted_from_zero, renumbered
 from hardsight.models.opening import check_model_name, open_model
 from hardsight.models.trained import trained_directory
 from hardsight.models.weights import check_weights_file

@@ -19,11 +19,12 @@ from PIL import Image
 from hardsight.data.dataset import ImageData
 from hardsight.data.decoding import BrokenImage, Needed, decode
 from hardsight.data.files import hash_lines, is_image_name
-from hardsight.data.labels import Written, read_labels, split_name
+from hardsight.data.labels import read_labels, split_name
 from hardsight.data.layout import Layout, read_layout
 from hardsight.errors import FileError, InputError
 from hardsight.files.places import Place, Remote, address, place, utf8_name
 from hardsight.files.reading import FileState, file_state
+from hardsight.labels import Written
 
 LONGEST_CLASS = 1000  # bytes of a .cls file
 MOST_SHARDS = 100_000
@@ -47,9 +48,6 @@ class TarImages:
     archives: list[str]
     members: list[Member]
     seen: list[FileState]  # of each archive when it was indexed
-
-    def __len__(self) -> int:
-        return len(self.members)
 
     def image(self, row: int, needed: Needed | None = None) -> Image.Image:
         """Decode the image of one row."""

@@ -43,9 +43,6 @@ class ImageArrays:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_open": {}}  # a worker opens the file itself
 
-    def __len__(self) -> int:
-        return sum(self.counts)
-
     def image(self, row: int, needed: Needed | None = None) -> Image.Image:
         """The image of one row, as Pillow has it."""
         part = int(np.searchsorted(self._ends, row, side="right"))

@@ -21,8 +21,6 @@ from hardsight.threads import even_rows
 class Images(Protocol):
     """Where pixels come from: files, a tar, arrays. Picklable; holds no open file and no decoded image."""
 
-    def __len__(self) -> int: ...
-
     def image(self, row: int, needed: Needed | None = None) -> Image.Image:
         """Image number `row`, or BrokenImage; where `needed` says what it will be shrunk to, it may come smaller than it is."""
 
@@ -61,7 +59,7 @@ class ImageData:
 
     def __post_init__(self) -> None:
         n = len(self.ids)
-        lengths = {"images": len(self._rows), **{name: len(column) for name, column in self.columns.items()}}
+        lengths = {name: len(column) for name, column in self.columns.items()}
         if self.labels is not None:
             lengths["labels"] = len(self.labels)
         wrong = {name: length for name, length in lengths.items() if length != n}
@@ -103,7 +101,7 @@ class ImageData:
 
     @property
     def _rows(self) -> Any:
-        return range(len(self.images)) if self.rows is None else self.rows
+        return range(len(self)) if self.rows is None else self.rows
 
     def fingerprint(self) -> dict[str, Any]:
         """Identity of the input as JSON values: a resumed run must have the same.

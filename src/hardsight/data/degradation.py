@@ -48,11 +48,6 @@ class Degradation:
             allowed = f"from 0 to {top:g}" if math.isfinite(top) else "0 or more"
             raise InputError(f"a {self.kind} level must be {allowed}, got {self.level:g}.")
 
-    @property
-    def neutral(self) -> bool:
-        """Whether this level leaves every pixel as it is."""
-        return self.level == NEUTRAL[self.kind]
-
     def __str__(self) -> str:
         return f"{self.kind}={self.level!r}"
 
@@ -109,7 +104,7 @@ def degrade(image: Image.Image, degradation: Degradation, id: str) -> Image.Imag
     if image.mode not in ("RGB", "L"):
         raise InputError(f"an image to degrade must be RGB or L, got mode {image.mode}: convert it first.")
     level = degradation.level
-    if degradation.neutral:
+    if level == NEUTRAL[degradation.kind]:
         return image
     if degradation.kind == "noise":
         return _add_noise(image, degradation, id)

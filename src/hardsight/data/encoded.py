@@ -69,9 +69,6 @@ class EncodedImages:
         self.__dict__.update(state)
         self._forget()  # a worker reads the files itself
 
-    def __len__(self) -> int:
-        return int(self.ends[-1]) if len(self.ends) else 0
-
     def image(self, row: int, needed: Needed | None = None) -> Image.Image:
         """Decode the image of one row."""
         number = int(np.searchsorted(self.ends, row, side="right"))
@@ -107,9 +104,6 @@ class DatasetImages:
 
     def __init__(self, dataset: Any, column: str) -> None:
         self.dataset, self.column = dataset, column
-
-    def __len__(self) -> int:
-        return len(self.dataset)
 
     def image(self, row: int, needed: Needed | None = None) -> Image.Image:
         """Decode the image of one row."""
@@ -221,11 +215,11 @@ def _data(parts: Sequence[_Part], images: Images, where: Any, label_column: str 
     if name is not None and name not in columns:
         raise InputError(f"{where}: --labels {name} is not one of its columns; it has {', '.join(parts[0].schema.names)}.")
     splits = [part.split for part in parts for _ in range(part.rows)]
-    splits = splits if None not in splits else []  # of all or none
-    ids = [str(id) for id in columns.pop("id")] if "id" in columns else row_ids(splits or [None] * len(images))
+    of_all = bool(splits) and None not in splits  # or none has one
+    ids = [str(id) for id in columns.pop("id")] if "id" in columns else row_ids(splits if of_all else [None] * len(splits))
     values = None if name is None else columns.pop(name)
     columns.pop("path", None)
-    data = ImageData("hugging face", ids, images, columns={"split": splits, **columns} if splits else columns)
+    data = ImageData("hugging face", ids, images, columns={"split": splits, **columns} if of_all else columns)
     if name is None or values is None:
         return data
     labels = _labels(values, parts, name, where)

@@ -90,9 +90,6 @@ class ImageFiles:
     root: str
     paths: list[str]
 
-    def __len__(self) -> int:
-        return len(self.paths)
-
     def image(self, row: int, needed: Needed | None = None) -> Image.Image:
         """Decode the image of one row; BrokenImage if that fails or the file is outside the root."""
         name, real = utf8_name(self.paths[row]), os.path.realpath(os.path.join(self.root, self.paths[row]))
@@ -160,9 +157,6 @@ class RemoteImages:
 
     root: str  # the whole URI: a worker opens it again
     files: list[tuple[str, int, int]]  # path below the root, size, time
-
-    def __len__(self) -> int:
-        return len(self.files)
 
     def image(self, row: int, needed: Needed | None = None) -> Image.Image:
         """Fetch and decode the image of one row."""

@@ -12,8 +12,6 @@ from hardsight import labels
 from hardsight.checks import UNLABELED, LabelError, counted_from_one
 from hardsight.errors import InputError
 from hardsight.labels import Classes, Labels, natural_key
-from hardsight.labels import Written as Written
-from hardsight.labels import renumbered as renumbered
 
 SPLITS = {
     "train": "train",
@@ -62,7 +60,7 @@ def read_labels(
     """The labels of a data file. `where(row)` names a row in messages; `counted` are the names that its schema counts.
 
     Example:
-        >>> read_labels(Written(["1", "2", ""]), str).numbers
+        >>> read_labels(labels.Written(["1", "2", ""]), str).numbers
         array([ 1,  2, -1])
         >>> read_labels(["wolf", "cat"], str).class_names
         ['cat', 'wolf']

@@ -21,11 +21,12 @@ import numpy as np
 
 from hardsight.data.dataset import ImageData
 from hardsight.data.files import ImageFiles, is_image_name, path_below
-from hardsight.data.labels import Written, named, names_by_label, read_labels, split_name
+from hardsight.data.labels import named, names_by_label, read_labels, split_name
 from hardsight.data.layout import read_layout
 from hardsight.errors import FileError, InputError, did_you_mean, nearest
 from hardsight.files.places import utf8_name
 from hardsight.files.table_files import Columns, read_columns
+from hardsight.labels import Written
 
 LIST_NAME = "image_list.txt"
 
@@ -100,16 +101,9 @@ def _from_lines(
 ) -> ImageData:
     paths = [line.path for line in lines]
     names = [utf8_name(path) for path in paths]
-    data = ImageData(
-        kind="list",
-        ids=names,
-        images=ImageFiles(os.path.realpath(root), paths),
-        columns={"path": names, **columns},
-        roots=[Path(os.path.realpath(root))],
-    )
+    data = _files("list", names, os.path.realpath(root), paths, {"path": names, **columns}, level)
     if level is not None:
-        layout = read_layout(paths, level)
-        return replace(data, labels=layout.labels, class_names=layout.class_names, notes=layout.notes)
+        return data
     labels = read_labels(Written(line.label for line in lines), lambda row: lines[row].where)
     if labels.class_names is not None:
         return replace(data, labels=labels.numbers, class_names=labels.class_names, notes=labels.notes)
@@ -119,6 +113,15 @@ def _from_lines(
         under = under if under.class_names else named(labels, name_from_folders(paths[part], labels.numbers[part])[0])
     columns = {**folder_columns, **data.columns}
     return replace(data, labels=under.numbers, class_names=under.class_names, columns=columns, notes=under.notes)
+
+
+def _files(kind: str, ids: list[str], root: str, paths: list[str], columns: dict[str, list[Any]], level: int | None) -> ImageData:
+    """Image files by their paths below a root, labeled by the folder of a level if there is one."""
+    data = ImageData(kind, ids, ImageFiles(root, paths), columns=columns, roots=[Path(root)])
+    if level is None:
+        return data
+    layout = read_layout(paths, level)
+    return replace(data, labels=layout.labels, class_names=layout.class_names, notes=layout.notes)
 
 
 def name_from_folders(paths: Sequence[str], labels: np.ndarray) -> tuple[list[str] | None, dict[str, list[Any]]]:
@@ -149,18 +152,10 @@ def read_sheet(path: Path, level: int | None = None, label_column: str | None = 
     ids = names
     if "id" in columns:
         ids = [utf8_name(_text(value, "id", where(row))) for row, value in enumerate(columns["id"])]
-    data = ImageData(
-        kind=kind,
-        ids=ids,
-        images=ImageFiles(root, paths),
-        columns={"path": names, **{k: v for k, v in columns.items() if k not in ("path", "id", "label", label_column)}},
-        roots=[Path(root)],
-    )
-    if level is not None:
-        layout = read_layout(paths, level)
-        return replace(data, labels=layout.labels, class_names=layout.class_names, notes=layout.notes)
+    further = {name: column for name, column in columns.items() if name not in ("path", "id", "label", label_column)}
+    data = _files(kind, ids, root, paths, {"path": names, **further}, level)
     values = columns.get(label_column or "label")
-    if values is None:
+    if level is not None or values is None:
         return data
     labels = read_labels(values if kind == "parquet" else Written(values), where)
     if "class_name" in columns:

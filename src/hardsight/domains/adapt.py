@@ -70,7 +70,9 @@ def adapt(
     first, smallest = next(iter(pairs.values()))[0], min(len(labeled) for labeled, _ in pairs.values())
     kind, asked = "features" if isinstance(first, Snapshot) else "images", settings.methods
     settings = settings if kind == "features" else _for_images(settings)
-    settings = with_defaults(settings, kind, _is_trained(settings.model), smallest)
+    model = settings.model  # trained: a module, or the run of one
+    trained = hasattr(model, "state_dict") or (isinstance(model, (str, os.PathLike)) and Path(model).is_dir())
+    settings = with_defaults(settings, kind, trained, smallest)
     opening.check_network_options(first, settings)
 
     from hardsight.domains.adapt_models import AdaptWork  # loads torch, which takes seconds
@@ -79,11 +81,6 @@ def adapt(
     for sentence in (*(["coral on images is deep-coral"] if settings.methods != asked else []), *_of_one_class(pairs)):
         work.say(sentence)
     return run_comparison(work, output, COMMAND, Adapted, progress)
-
-
-def _is_trained(model: Any) -> bool:
-    """Whether training starts from what a network has learned: a module, or the run of one."""
-    return hasattr(model, "state_dict") or (isinstance(model, (str, os.PathLike)) and Path(model).is_dir())
 
 
 def _pairs(source: Any, target: Any, limit: int | None) -> Pairs:

@@ -40,7 +40,7 @@ from hardsight.table import write_table
 from hardsight.threads import even_rows
 from hardsight.training.checkpoint import History, finish, finished, load_state, save_state
 from hardsight.training.forward_passes import all_features, first_sample
-from hardsight.training.optimization import MixedPrecision
+from hardsight.training.optimization import mixed_precision
 from hardsight.training.processes import by_first, is_first, join
 from hardsight.training.results import write_model
 from hardsight.training.trainee import LossChoice, TrainedNetwork, Trainee
@@ -63,7 +63,7 @@ class AdaptWork:
     def of(cls, settings: AdaptSettings, pairs: Pairs, say: Say) -> Self:
         """Pairs of domains, each made ready for a network."""
         device = join(settings.device)
-        MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written
+        mixed_precision(settings.precision, device)  # refuses what does not work, before anything is written
         work = cls(settings, device, by_first(say), {name: _prepared(settings, *pair) for name, pair in pairs.items()})
         for note in dict.fromkeys(note for pair in work.pairs.values() for note in pair.notes):
             work.say(note)
@@ -118,7 +118,7 @@ class AdaptWork:
             report = steps.next(f"{pair}  seed {seed}  {method.name}", self._length(models.pair, method))
             history = models.read_or_trained(method, report)
             last[method] = history[-1]
-            if method.is_unaligned_source:
+            if method.name == SOURCE_ONLY:
                 rounds[pair, SOURCE_ONLY, seed] = history
                 self._say_if_not_learned(pair, models, history)
                 rounds[pair, BASELINE, seed] = self._baseline(rounds, models, pair)
@@ -147,7 +147,7 @@ class AdaptWork:
     def _say_if_not_learned(self, pair: str, models: Models, history: History) -> None:
         learned = history[-1]["source"]
         if learned["accuracy"] is not None:
-            sentence = not_learned(learned["accuracy"], models.pair.num_classes, held_out=learned["held_out"] > 0)
+            sentence = not_learned(learned["accuracy"], len(models.pair.class_names), held_out=learned["held_out"] > 0)
             if sentence is not None:
                 self.say(f"{pair}  seed {models.seed}: {sentence} Try other --source-epochs or --lr.")
 
@@ -172,14 +172,9 @@ class DomainPair:
     alignment: Affine | None = None
     notes: tuple[str, ...] = ()
 
-    @property
-    def num_classes(self) -> int:
-        """Number of classes."""
-        return len(self.class_names)
-
     def make_learner(self) -> Trainee:
         """The network with a linear head: that of an earlier training, or one initialized as `nn.Linear` initializes itself."""
-        softmax = LossChoice("softmax", {}, self.num_classes, len(self.source))
+        softmax = LossChoice("softmax", {}, len(self.class_names), len(self.source))
         learner = Trainee(self.network(int(self.sample[0].numel())), self.sample, softmax)
         if not learner.keep_class_vectors():
             bound = learner.num_features**-0.5
@@ -265,7 +260,7 @@ class Models:
     def _trained(self, method: Method, place: Path, report: Report) -> RoundsResult:
         training = self.training(method.alignment)
         # Neighbors by the given features; of images by the source model, whose own training sets them when it is evaluated.
-        if training.nearest is None and (not method.is_unaligned_source or isinstance(self.pair.target, ArrayInputs)):
+        if training.nearest is None and (method.name != SOURCE_ONLY or isinstance(self.pair.target, ArrayInputs)):
             training.nearest = self._neighbors()
         if method.is_source_model:
             return training.train_source(place, report)
@@ -285,7 +280,7 @@ class Models:
         if alignment not in self.trainings:
             pair = self._aligned(alignment)
             self.trainings[alignment] = PairTraining(
-                pair.source, pair.target, pair.num_classes, self.settings, self.seed, pair.make_learner, self.device
+                pair.source, pair.target, len(pair.class_names), self.settings, self.seed, pair.make_learner, self.device
             )
         return self.trainings[alignment]
 

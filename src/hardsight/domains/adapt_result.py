@@ -13,14 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.domains.auto import CANDIDATES, CHOSEN_BY, warning
-from hardsight.domains.comparison import counted, difference_table, known_mean, mean_and_std, rows_by, table_of
+from hardsight.domains.comparison import History, counted, difference_table, known_mean, mean_and_std, rows_by, table_of
 from hardsight.domains.settings import AUTO, SOURCE_ONLY
 from hardsight.domains.validation import VALIDATORS
 from hardsight.render.domains import accuracy_per_round, shown_differences
 from hardsight.result import RunResult
 from hardsight.screen import Cell, Sentence, ShownTable, line, number, percent
-
-History = list[dict[str, Any]]  # one entry per round of a training
 
 STATISTICS = "selected true_positive_rate avh avc confidence norm not_selected_by_cbst only_selected_by_cbst".split()
 ALL = "all pairs"

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hardsight.domains.paired_steps import PairedMethod, Step
 from hardsight.options import option
@@ -50,7 +50,7 @@ class ADR(PairedMethod):
         """A, B and C."""
         network, head, kept = step.learner.network, step.learner.objective, step.learner.own["kept_head"]
         if step.progress == 0:  # all that is kept starts from the source model
-            copy_head(head.classes, kept)
+            kept.load_state_dict(head.classes.state_dict())
         source, labels, _ = step.features()
         own = step.loss(kept(self._dropped(source.detach())), labels)
         step.minimize(self._source_loss(step, source, labels) + own, network, head, kept)
@@ -75,14 +75,5 @@ class ADR(PairedMethod):
     def kept(self, learner: Trainee) -> Trainee:
         """The network with the second head."""
         other = copy.deepcopy(learner)
-        copy_head(learner.own["kept_head"], other.objective.classes)
+        other.objective.classes.load_state_dict(learner.own["kept_head"].state_dict())
         return other
-
-
-def copy_head(source: Any, target: Any) -> None:
-    """Give a linear head the weights of another one."""
-    import torch
-
-    with torch.no_grad():
-        target.weight.copy_(source.weight)
-        target.bias.copy_(source.bias)

@@ -20,9 +20,6 @@ import numpy as np
 
 from hardsight.options import Options, option
 
-CORAL_REG = 1.0  # lambda of CORAL, for features of unit variance
-SUBSPACE_SIZE = 30  # directions of subspace alignment, where there are as many
-
 
 @dataclass(frozen=True, eq=False)
 class Affine:
@@ -42,60 +39,41 @@ class Affine:
         return inner, bias + weight @ self.offset - inner @ self.center
 
 
-def coral(source: np.ndarray, target: np.ndarray, reg: float = CORAL_REG) -> Affine:
-    """What CORAL does to the source; the target stays as it is.
-
-    Args:
-        source, target: (n, d) and (m, d).
-        reg: lambda, above 0; 1 in the paper, for features of unit variance.
+@dataclass(frozen=True)
+class Coral(Options):
+    """The stage `coral`; its lambda is for features of unit variance.
 
     Example:
         >>> rng = np.random.default_rng(0)
         >>> source, target = rng.normal(size=(50, 3)), rng.normal(size=(60, 3)) * [1, 2, 3] + 1
-        >>> mapped = coral(source, target, reg=1e-6)(source)
-        >>> np.abs(np.cov(mapped.T) - np.cov(target.T)).max() < 1e-4
+        >>> ours, _ = Coral(reg=1e-6).maps(source, target)
+        >>> np.abs(np.cov(ours(source).T) - np.cov(target.T)).max() < 1e-4
         np.True_
     """
-    whitened = _power(_covariance(source, reg), -0.5)  # (d, d)
-    colored = _power(_covariance(target, reg), 0.5)  # (d, d)
-    return Affine(source.mean(0, dtype=np.float64), whitened @ colored, target.mean(0, dtype=np.float64))
 
-
-def subspace(source: np.ndarray, target: np.ndarray, size: int = SUBSPACE_SIZE) -> tuple[Affine, Affine]:
-    """What subspace alignment does to the source and to the target.
-
-    Args:
-        source, target: (n, d) and (m, d).
-        size: k; at most d are taken.
-    """
-    ours, theirs = _directions(source, size), _directions(target, size)  # (d, k) each
-    none = np.zeros(ours.shape[1])
-    return (
-        Affine(source.mean(0, dtype=np.float64), ours @ (ours.T @ theirs), none),
-        Affine(target.mean(0, dtype=np.float64), theirs, none),
-    )
-
-
-@dataclass(frozen=True)
-class Coral(Options):
-    """The stage `coral`."""
-
-    reg: float = option(CORAL_REG, "Regularization: added to the diagonal of the covariance matrices.", above=0)
+    reg: float = option(1.0, "Regularization: added to the diagonal of the covariance matrices.", above=0)
 
     def maps(self, source: np.ndarray, target: np.ndarray) -> tuple[Affine, Affine | None]:
         """What is done to the source and to the target, (n, d) and (m, d); None for nothing."""
-        return coral(source, target, self.reg), None
+        whitened = _power(_covariance(source, self.reg), -0.5)  # (d, d)
+        colored = _power(_covariance(target, self.reg), 0.5)  # (d, d)
+        return Affine(source.mean(0, dtype=np.float64), whitened @ colored, target.mean(0, dtype=np.float64)), None
 
 
 @dataclass(frozen=True)
 class Subspace(Options):
     """The stage `subspace`."""
 
-    size: int = option(SUBSPACE_SIZE, "Number of principal directions to keep.", least=1)
+    size: int = option(30, "Number of principal directions to keep.", least=1)
 
     def maps(self, source: np.ndarray, target: np.ndarray) -> tuple[Affine, Affine | None]:
         """What is done to the source and to the target, (n, d) and (m, d)."""
-        return subspace(source, target, self.size)
+        ours, theirs = _directions(source, self.size), _directions(target, self.size)  # (d, k) each
+        none = np.zeros(ours.shape[1])
+        return (
+            Affine(source.mean(0, dtype=np.float64), ours @ (ours.T @ theirs), none),
+            Affine(target.mean(0, dtype=np.float64), theirs, none),
+        )
 
 
 def _covariance(features: np.ndarray, reg: float) -> np.ndarray:

@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from hardsight.stats.small_samples import mean_interval
 
+History = list[dict[str, Any]]  # one entry per round or epoch of a training
+
 
 def class_accuracies(labels: np.ndarray, predicted: np.ndarray, num_classes: int) -> list[float | None]:
     """Share of each class's samples that are predicted right; None for a class without any.

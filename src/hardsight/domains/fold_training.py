@@ -11,7 +11,6 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -21,6 +20,7 @@ from hardsight.domains.comparison import class_accuracies, known_mean
 from hardsight.domains.drm import DRM, DRMTTA, ArrivingHeads, Student
 from hardsight.domains.generalize_result import chosen_epoch
 from hardsight.domains.meta_steps import MetaMethod, MetaStep
+from hardsight.domains.official_lists import OfficialLists
 from hardsight.domains.settings import GeneralizeSettings
 from hardsight.domains.training_length import TrainingLength, is_over
 from hardsight.dynamics.gathering import num_processes
@@ -29,9 +29,6 @@ from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import Checkpoints, History
 from hardsight.training.forward_passes import FORWARD, as_tensor, forward_pass
 from hardsight.training.optimization import Updater, drawn_seed, rate_factor
-
-if TYPE_CHECKING:
-    from hardsight.domains.official_lists import OfficialLists
 
 SPLIT, ORDER, START, ARRIVAL = 1, 2, 3, 4  # streams of random numbers
 

@@ -78,38 +78,33 @@ class OpenedDomains:
 
     Attributes:
         data: the samples.
+        column: (n,) domain of each sample.
         domains: their names, in the order of their first sample.
         lists: what official lists say of the samples, if there are any.
         notes: messages for the user.
     """
 
     data: Data
+    column: np.ndarray
     domains: list[str]
     lists: OfficialLists | None = None
     notes: tuple[str, ...] = ()
-
-    @property
-    def column(self) -> np.ndarray:
-        """(n,) domain of each sample."""
-        column = domains_of(self.data)
-        assert column is not None
-        return column
 
 
 def open_domains(data: Any, settings: GeneralizeSettings) -> OpenedDomains:
     """Open the data, and refuse what cannot be learned from."""
     opened, _ = opening.open_domain(data)
     domains = _domains(opened)
-    lists, column = None, OpenedDomains(opened, domains).column
+    lists, column = None, np.asarray(domains_of(opened))
     if settings.lists is not None:
         lists = read_official_lists(settings.lists, ids_of(opened), column, labels_of(opened))
     if settings.limit is not None:
         each = [np.flatnonzero(column == name) for name in domains]
         rows = np.concatenate([some[even_rows(len(some), settings.limit)] for some in each])
-        opened, lists = opened.take(rows), None if lists is None else lists.take(rows)
+        opened, column, lists = opened.take(rows), column[rows], None if lists is None else lists.take(rows)
     notes = _checked_classes(opened, domains, lists)
     opening.check_network_options(opened, settings)
-    return OpenedDomains(opened, domains, lists, (*(() if lists is None else lists.notes), *notes))
+    return OpenedDomains(opened, column, domains, lists, (*(() if lists is None else lists.notes), *notes))
 
 
 def _domains(data: Data) -> list[str]:

@@ -36,7 +36,7 @@ from hardsight.training.checkpoint import Checkpoints, History, finish, finished
 from hardsight.training.forward_passes import FOUND_BY, first_sample
 from hardsight.training.loss_names import loss_options, with_defaults
 from hardsight.training.objective import Objective
-from hardsight.training.optimization import MixedPrecision, drawn_seed
+from hardsight.training.optimization import drawn_seed, mixed_precision
 from hardsight.training.processes import by_first, is_first, join
 from hardsight.training.results import write_model
 from hardsight.training.trainee import LossChoice
@@ -98,7 +98,7 @@ class GeneralizeWork:
     def of(cls, settings: GeneralizeSettings, opened: OpenedDomains, say: Say) -> Self:
         """The losses with their options, and the data as a network takes it."""
         device = join(settings.device)
-        MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written
+        mixed_precision(settings.precision, device)  # refuses what does not work, before anything is written
         work = cls(_with_defaults(settings), opened, device, by_first(say))
         with torch.random.fork_rng(devices=[]):
             for loss in work.settings.losses:  # refuses values out of range

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.domains.comparison import counted, difference_table, mean_and_std, rows_by
+from hardsight.domains.comparison import History, counted, difference_table, mean_and_std, rows_by
 from hardsight.domains.settings import Selection
 from hardsight.render.domains import accuracy_per_domain, accuracy_per_epoch, shown_differences
 from hardsight.result import RunResult
 from hardsight.screen import Cell, Sentence, ShownTable, line, percent
-
-History = list[dict[str, Any]]  # one entry per epoch of a training
 
 AVERAGE = "average"
 RULES = {

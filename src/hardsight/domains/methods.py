@@ -111,11 +111,6 @@ class Method:
         return "+".join(self.stages) or SOURCE_ONLY
 
     @property
-    def is_unaligned_source(self) -> bool:
-        """Whether it is the source model on features as they are: `source`, from which all results are told apart."""
-        return not self.stages
-
-    @property
     def is_source_model(self) -> bool:
         """Whether it is trained on source samples alone, aligned or not."""
         return self.rule is None and self.unlabeled is None

@@ -71,11 +71,15 @@ def read_official_lists(folder: Path, ids: Sequence[str], domains: np.ndarray, l
         if not len(at):
             like = f"its own look like {pairs[0][0].path!r}" if pairs else "it is empty"
             raise InputError(f"{path}: none of its files is in the data, whose ids look like {ids[0]!r}; {like}.")
-        _check_domain(path, domains[at], domain)
+        other = domains[at][domains[at] != domain]
+        if len(other):
+            raise InputError(f"{path}: a list of the domain {domain} names samples of {other[0]}.")
         masks[part][at] = True
         entries += pairs
     _check_labels(entries, labels)
-    _check_disjoint(masks, ids)
+    both = np.flatnonzero(masks["train"] & masks["held_out"])
+    if len(both):
+        raise InputError(f"{len(both)} samples are in lists to train on and to hold out at once; the first is {ids[both[0]]}.")
     for domain in names:
         if (domain, "test") not in files:
             masks["test"] |= domains == domain
@@ -130,12 +134,6 @@ def _unique(names: Sequence[str]) -> dict[str, int]:
     return {name: row for row, name in enumerate(names) if count[name] == 1}
 
 
-def _check_domain(path: Path, domains: np.ndarray, domain: str) -> None:
-    other = domains[domains != domain]
-    if len(other):
-        raise InputError(f"{path}: a list of the domain {domain} names samples of {other[0]}.")
-
-
 def _check_labels(entries: list[tuple[Line, int]], labels: np.ndarray) -> None:
     """Each label of the lists must be one class of the data, and each class one label."""
     by_label: dict[str, int] = {}
@@ -146,9 +144,3 @@ def _check_labels(entries: list[tuple[Line, int]], labels: np.ndarray) -> None:
         label, number = line.label, int(labels[row])
         if by_label.setdefault(label, number) != number or by_class.setdefault(number, label) != label:
             raise InputError(f"{line.where}: the label {label} does not fit the data: elsewhere it means another class.")
-
-
-def _check_disjoint(masks: dict[str, np.ndarray], ids: Sequence[str]) -> None:
-    both = np.flatnonzero(masks["train"] & masks["held_out"])
-    if len(both):
-        raise InputError(f"{len(both)} samples are in lists to train on and to hold out at once; the first is {ids[both[0]]}.")

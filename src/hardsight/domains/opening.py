@@ -31,7 +31,6 @@ from hardsight.files.wide_tables import is_table
 from hardsight.models.network_names import check_network_name
 from hardsight.models.weights import check_weights_file
 from hardsight.snapshot import Snapshot
-from hardsight.threads import num_threads
 
 if TYPE_CHECKING:
     from hardsight.domains.alignment import Affine
@@ -162,7 +161,7 @@ def image_inputs(network: Trainable, settings: DomainOptions, *domains: ImageDat
     from hardsight.extraction.feed import ImageInputs, sized
 
     preprocessing = sized(network.preprocessing, domains[0], settings.chosen_preprocessing())
-    return [ImageInputs(data, preprocessing, workers=settings.workers or num_threads()) for data in domains]
+    return [ImageInputs(data, preprocessing, workers=settings.workers) for data in domains]
 
 
 @dataclass(frozen=True, eq=False)

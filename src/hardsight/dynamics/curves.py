@@ -98,7 +98,6 @@ class Plateau:
 
     at: int | None
     level: float | None  # mean of the last tenth of the curve
-    value_range: float | None  # largest minus smallest value of the curve
     why_not: str = ""
 
 
@@ -118,18 +117,18 @@ def plateau(curve: np.ndarray) -> Plateau:
     """
     curve = np.asarray(curve, dtype=np.float64)
     if len(curve) < FEWEST:
-        return Plateau(None, None, None, f"there are only {len(curve)} points, and at least {FEWEST} are needed")
+        return Plateau(None, None, f"there are only {len(curve)} points, and at least {FEWEST} are needed")
     if not np.isfinite(curve).all():
-        return Plateau(None, None, None, "it has gaps")
+        return Plateau(None, None, "it has gaps")
     level = float(curve[-max(1, len(curve) // 10) :].mean())
     spread = float(np.ptp(curve))
     if spread <= 1e-9 * max(1.0, abs(level)):
-        return Plateau(None, level, spread, "it never moved")
+        return Plateau(None, level, "it never moved")
     away = np.flatnonzero(np.abs(curve - level) > TOLERANCE * spread)
     start = int(away[-1]) + 1 if len(away) else 0
     if len(curve) - start < max(2, LONG_ENOUGH * len(curve)):
-        return Plateau(None, level, spread, "it is still moving at the end")
-    return Plateau(start, level, spread)
+        return Plateau(None, level, "it is still moving at the end")
+    return Plateau(start, level)
 
 
 def still_grows(curve: np.ndarray, start: int) -> bool:

@@ -37,7 +37,6 @@ from hardsight.checks import check_labels
 from hardsight.data import BrokenImage, Degradation, ImageData, degraded_id, parse_degradations
 from hardsight.data.dataset import num_classes
 from hardsight.data.decoding import WHOLE
-from hardsight.data.labels import renumbered
 from hardsight.errors import InputError, RunError
 from hardsight.extraction.feed import Decoder, Seen, none_readable, stack, write_errors
 from hardsight.extraction.inputs import Data, columns_of, fingerprint, finite_features, ids_of, open_inputs, with_labels
@@ -64,7 +63,7 @@ from hardsight.files.places import place_on_disk
 from hardsight.files.run import Run, check_run_directory
 from hardsight.files.samples import OWN_COLUMNS, write_samples
 from hardsight.files.wide_tables import is_dataset
-from hardsight.labels import counted_from_zero
+from hardsight.labels import counted_from_zero, renumbered
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
 from hardsight.models.weights import check_weights_file
@@ -412,7 +411,7 @@ class _Job:
             write_samples(each.part(part.file), _joined(part.passes.get(each, []), d), columns, {BROKEN: b"[]", **metadata})
         broken = json.dumps(part.broken).encode()
         write_samples(part.file, _joined(part.features, d), columns, {BROKEN: broken, AGAIN: b"%d" % part.again, **metadata})
-        part.forget()
+        part.kept, part.broken, part.features, part.layers, part.passes = [], [], [], [], {}  # their memory is free again
 
     def _columns(self, kept: list[int]) -> dict[str, Any]:
         """The columns of the readable images, each row repeated once per degradation."""
@@ -438,9 +437,7 @@ class _Job:
         written = list(parts)
         layers = self.settings.layers
         written += [layer_parts(part, layers)[layer] for layer in layers for part in parts]
-        written += write_errors(run.directory, broken)
-        if broken:
-            self.say(f"{len(broken)} of {len(self.data)} images could not be read: see {run.directory / 'errors.parquet'}")
+        written += write_errors(run.directory, broken, f"of {len(self.data)} images", self.say)
         written += self._write_head(run.directory)
         counts = {"images": len(self.data), "rows": sum(rows.values()), "broken": len(broken), "decoded_again": again}
         for pass_run in pass_runs:

@@ -24,8 +24,9 @@ from hardsight.files.samples import is_free
 from hardsight.labels import Classes, read_labels
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.pandas_index import align, index_ids
+from hardsight.screen import Say
 from hardsight.table import write_table
-from hardsight.threads import ahead, decoders
+from hardsight.threads import ahead, decoders, num_threads
 
 KEEP_BYTES = 2**30  # pixels of one set held in memory, so that later epochs need no decoding
 AHEAD = 256  # images decoded ahead of the network
@@ -85,12 +86,14 @@ def none_readable(count: int, first: object) -> FileError:
     return FileError(f"none of the {count} images can be read. The first is {first}")
 
 
-def write_errors(directory: Path, broken: Sequence[dict[str, str]]) -> list[Path]:
-    """errors.parquet: the images that could not be read, if there are any."""
+def write_errors(directory: Path, broken: Sequence[dict[str, str]], of: str, say: Say) -> list[Path]:
+    """errors.parquet: the images that could not be read, if there are any; `of` says of how many, in words."""
     if not broken:
         return []
-    write_table(pa.Table.from_pylist(list(broken), ERRORS), directory / "errors.parquet")
-    return [directory / "errors.parquet"]
+    path = directory / "errors.parquet"
+    write_table(pa.Table.from_pylist(list(broken), ERRORS), path)
+    say(f"{len(broken)} {of} could not be read: see {path}")
+    return [path]
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,9 @@ class ArrayInputs:
         broken: id -> (reason, message) of the samples that could not be read so far: none.
     """
 
-    def __init__(self, inputs: Any, labels: Any, ids: Any = None, class_names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, inputs: Any, labels: Any, ids: Any = None, class_names: Sequence[str] | None = None, columns: Any = None
+    ) -> None:
         ids = index_ids(inputs) if ids is None else align(ids, "ids", inputs, "inputs")
         labels = align(labels, "labels", inputs, "inputs")
         values = np.ascontiguousarray(np.asarray(inputs), np.float32)
@@ -133,7 +138,7 @@ class ArrayInputs:
         self.notes = (*read.notes, *([hint.strip()] if hint else []))
         self.ids = [str(id) for id in (range(len(values)) if ids is None else ids)]
         check_unique(np.array([*self.ids, None], dtype=object)[:-1], "the inputs", "Give each row its own id.")
-        self.columns: dict[str, list[Any]] = {}
+        self.columns: dict[str, list[Any]] = columns or {}
         self.broken: dict[str, tuple[str, str]] = {}
 
     def __len__(self) -> int:
@@ -141,9 +146,8 @@ class ArrayInputs:
 
     def take(self, rows: np.ndarray) -> ArrayInputs:
         """The same with only these rows, in this order; classes keep their index."""
-        taken = ArrayInputs(self.inputs[rows], self.labels[rows], [self.ids[row] for row in rows], self.class_names)
-        taken.columns = {name: [column[row] for row in rows] for name, column in self.columns.items()}
-        return taken
+        columns = {name: [column[row] for row in rows] for name, column in self.columns.items()}
+        return ArrayInputs(self.inputs[rows], self.labels[rows], [self.ids[row] for row in rows], self.class_names, columns)
 
     def batches(self, rows: Sequence[np.ndarray]) -> Iterator[InputBatch]:
         """The inputs of each array of rows, in order."""
@@ -165,7 +169,7 @@ class ImageInputs:
         data: the images.
         preprocessing: the network's; its size must be given, so that images make a batch.
         degradations: further versions of each image.
-        workers: decoding threads.
+        workers: decoding threads. Default: one per core.
         strict: stop at an image that cannot be read; else it is left out and listed.
     """
 
@@ -175,12 +179,12 @@ class ImageInputs:
         preprocessing: Preprocessing,
         *,
         degradations: Sequence[Degradation] = (),
-        workers: int = 1,
+        workers: int | None = None,
         strict: bool = False,
     ) -> None:
         if preprocessing.size is None:
             raise InputError("images need one size to be trained on: give size=PIXELS.")
-        self.data, self.preprocessing, self.workers = data, preprocessing, workers
+        self.data, self.preprocessing, self.workers = data, preprocessing, workers or num_threads()
         self.decoder = Decoder(data, preprocessing, strict)
         self.versions: list[Degradation | None] = [None, *degradations]
         self.ids = [id if how is None else degraded_id(id, how) for how in self.versions for id in data.ids]

@@ -23,7 +23,6 @@ import pyarrow as pa
 
 from hardsight.checks import check_labels
 from hardsight.data import ImageData, open_data
-from hardsight.data.labels import renumbered
 from hardsight.data.opening import check_files
 from hardsight.errors import InputError, did_you_mean
 from hardsight.extraction.settings import ExtractSettings
@@ -31,6 +30,7 @@ from hardsight.files import kinds
 from hardsight.files.class_names import given_class_names
 from hardsight.files.npy import open_npz
 from hardsight.files.places import Remote, place, shown_address
+from hardsight.labels import renumbered
 from hardsight.models.model import refuse
 from hardsight.models.trained import takes_features
 from hardsight.snapshot import Snapshot

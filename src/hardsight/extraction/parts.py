@@ -44,10 +44,6 @@ class Part:
     layers: list[dict[str, np.ndarray]] = field(default_factory=list)  # the same of further layers
     passes: dict[ImagePass, list[np.ndarray]] = field(default_factory=dict)  # the same of further passes
 
-    def forget(self) -> None:
-        """Free the memory of a part that is written."""
-        self.kept, self.broken, self.features, self.layers, self.passes = [], [], [], [], {}
-
 
 def parts_of(folder: Path, count: int, size: int) -> list[Part]:
     """The parts of so many rows, in order."""

@@ -185,8 +185,9 @@ def _compared(samples: Snapshot, settings: AuditSettings, progress: Progress | N
     part = samples.selected(settings.split, settings.first, settings.limit)
     check_labeled(part)
     groupings = groupings_of(part, settings.group)  # what makes no groups is refused before anything is scored
-    if not groupings:
-        _check_features(part)
+    if not groupings and part.source.evidence != "features":
+        there = ", ".join(name for name in part.column_names if name not in ("id", *SCORES))
+        raise InputError(f"{part.where}: latent groups are found in features, and there are none: give --group ({there}).")
     measured = part if settings.split is None else samples  # a head is fitted to the samples of all splits
     measures = Measures.of(measured, settings.by, progress=progress).at(part)
     measures.check()
@@ -200,19 +201,13 @@ def _compared(samples: Snapshot, settings: AuditSettings, progress: Progress | N
     return AuditedGroups(_table(rows, measures, settings), members_table, measures, settings, notes)
 
 
-def _check_features(samples: Snapshot) -> None:
-    if samples.source.evidence != "features":
-        there = ", ".join(name for name in samples.column_names if name not in ("id", *SCORES))
-        raise InputError(f"{samples.where}: latent groups are found in features, and there are none: give --group ({there}).")
-
-
 def _by_columns(groupings: list[Grouping], measures: Measures, settings: AuditSettings, progress: Progress | None) -> list[Row]:
     rows: list[Row] = []
     total = sum(len(grouping.names) for grouping in groupings)
     for grouping in groupings:
         grouped = grouping.codes >= 0
         for group, name in enumerate(grouping.names):
-            mine = grouping.members(group)
+            mine = grouping.codes == group
             row = compare(measures, mine, grouped & ~mine, least=settings.least, level=settings.level)
             rows.append({"by": grouping.by, "group": name, **row, "hardest": _hardest(measures, np.flatnonzero(mine))})
             if progress is not None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -17,7 +16,7 @@ import pyarrow.compute as pc
 from hardsight.files.run import command_line
 from hardsight.files.writing import write_text
 from hardsight.groups.audit import HARDEST, AuditedGroups, accuracy, difference, hardest_rows
-from hardsight.groups.comparing import direction
+from hardsight.groups.comparing import Row, direction
 from hardsight.groups.grouping import LATENT, group_name
 from hardsight.render import html_page
 from hardsight.render.saving import png_bytes
@@ -39,7 +38,6 @@ NO_PICTURES = "There are no pictures here, because the run does not say where it
 # Intervals stand below their values, and words break, so that no column is cut off.
 NARROW = ".wide table { font-size: 13px } .wide td, .wide th { white-space: pre-line; padding: .22rem .3rem }"
 
-Row = dict[str, Any]
 Pictures = Callable[[int, int], bytes]  # of a row, with at most so many pixels a side, as WebP
 
 

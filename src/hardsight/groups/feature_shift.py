@@ -86,7 +86,6 @@ class Kept:
 
     share: Mean  # 1 where both spaces have the same neighbors
     control: Mean
-    nearest: int  # samples that were looked at of each
     n: int
 
 
@@ -113,7 +112,7 @@ def neighbors_kept(before: np.ndarray, after: np.ndarray, *, level: float = 0.95
     share, control = (
         mean_interval((first[:, :, None] == other[:, None, :]).any(2).mean(1), level) for other in (second, shuffled)
     )
-    return Kept(share, control, NEAREST, n)
+    return Kept(share, control, n)
 
 
 def angles_between(before: np.ndarray, after: np.ndarray) -> np.ndarray:
@@ -187,9 +186,7 @@ def _own_draws(seed: int) -> np.random.Generator:
 
 
 def _first_half(n: int, seed: int) -> np.ndarray:
-    half = np.zeros(n, bool)
-    half[_own_draws(seed).permutation(n)[: n // 2]] = True
-    return half
+    return np.isin(np.arange(n), _own_draws(seed).permutation(n)[: n // 2])
 
 
 @dataclass(frozen=True)
@@ -250,7 +247,7 @@ def features_in_words(features: ComparedFeatures, level: float) -> str:
         share, control = features.kept.share, features.kept.control
         return (
             f"features: from two models, because {features.why_not}. {100 * share.value:.1f} % [{100 * share.low:.1f}, "
-            f"{100 * share.high:.1f}] of a sample's {features.kept.nearest} nearest samples are the same in both; "
+            f"{100 * share.high:.1f}] of a sample's {NEAREST} nearest samples are the same in both; "
             f"shuffled control: {100 * control.value:.1f} % [{100 * control.low:.1f}, {100 * control.high:.1f}]."
         )
     if moved is None:

@@ -35,10 +35,6 @@ class Grouping:
     names: list[str]
     codes: np.ndarray  # (n,) -1 for none
 
-    def members(self, group: int) -> np.ndarray:
-        """(n,) bool: who is in a group."""
-        return self.codes == group
-
     def words(self) -> pa.Array:
         """(n,) the group of every sample by name, null for none."""
         codes = pa.array(self.codes, mask=self.codes < 0)

@@ -37,8 +37,7 @@ def find_latent(measures: Measures, settings: AuditSettings) -> list[LatentGroup
     assert features is not None  # checked before anything was scored
     order = np.argsort(measures.ids, kind="stable")  # rows in another order give the same groups
     rng = np.random.default_rng(settings.seed)
-    first = np.zeros(len(features), bool)
-    first[order[rng.permutation(len(order))[: len(order) // 2]]] = True
+    first = np.isin(np.arange(len(features)), order[rng.permutation(len(order))[: len(order) // 2]])
     with np.errstate(over="ignore", invalid="ignore"):
         norm = np.asarray(safe_row_norms(features, np))
     usable = np.isfinite(norm) & (norm > 0) & np.isfinite(measures.correct)
@@ -58,24 +57,17 @@ def _worse_clusters(
     measures: Measures, settings: AuditSettings, rows: np.ndarray, first: np.ndarray, cluster: np.ndarray
 ) -> list[LatentGroup]:
     """The clusters of one class that look worse: of its rows, whether each is of the first half, and the cluster of each."""
-    groups = []
+    groups, every = [], np.arange(len(measures))
     for number in range(int(cluster.max()) + 1):
         mine = cluster == number
         if not _looks_worse(measures, rows[mine & first], rows[~mine & first], settings.least // 2):
             continue
-        tested = _mask(len(measures.correct), rows[mine & ~first])
-        rest = _mask(len(measures.correct), rows[~mine & ~first])
+        tested, rest = np.isin(every, rows[mine & ~first]), np.isin(every, rows[~mine & ~first])  # (n,) each
         if rest.sum() < settings.least:  # the cluster is the class
             continue
         row = compare(measures, tested, rest, least=settings.least, level=settings.level)
         groups.append(LatentGroup(int(measures.labels[rows[0]]), rows[mine], row))
     return groups
-
-
-def _mask(n: int, rows: np.ndarray) -> np.ndarray:
-    mask = np.zeros(n, bool)
-    mask[rows] = True
-    return mask
 
 
 def _looks_worse(measures: Measures, mine: np.ndarray, others: np.ndarray, least: int) -> bool:

@@ -82,16 +82,12 @@ class TruncatedGCELoss(LogitLoss):
         super().__init__(reduction=reduction)
         _check(q, k)
         self.q, self.k = q, k
-        self.warmup_epochs, self.epoch = check_not_negative("warmup_epochs", warmup_epochs), 0.0
+        self.warmup_epochs = check_not_negative("warmup_epochs", warmup_epochs)
 
     @classmethod
     def default_options(cls, epochs: int) -> dict[str, Any]:
         """40 of 120 epochs in the paper; without any, nothing would ever be learned."""
         return {"warmup_epochs": epochs / 3}
-
-    def set_epoch(self, epoch: float) -> None:
-        """Set the epoch, counted from 0, for the warm-up."""
-        self.epoch = epoch
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss of (n, c) logits and (n,) labels, without truncation during the warm-up."""

@@ -52,7 +52,7 @@ class Loss(nn.Module):
 
     def __init__(self, *, reduction: Reduction = "mean") -> None:
         super().__init__()
-        self.reduction = check_reduction(reduction)
+        self.reduction, self.epoch = check_reduction(reduction), 0.0
 
     @classmethod
     def options(cls) -> dict[str, Any]:
@@ -75,6 +75,7 @@ class Loss(nn.Module):
 
     def set_epoch(self, epoch: float) -> None:
         """Set the epoch, counted from 0, for a loss that warms up."""
+        self.epoch = epoch
 
     def per_sample(self, indices: Tensor) -> dict[str, Tensor]:
         """Column of the dynamics -> (b,) what the loss keeps of these training samples."""
@@ -188,7 +189,6 @@ class HeadLoss(Loss, ABC):
 
 def reduce(losses: Tensor, labels: Tensor, reduction: Reduction = "mean", class_weight: Tensor | None = None) -> Tensor:
     """(n,) losses -> their mean or sum, or the losses unchanged; with class weights as in `F.cross_entropy`."""
-    check_reduction(reduction)
     if class_weight is None:
         return reduce_plain(losses, reduction)
     weight = class_weight.to(losses)[labels]  # (n,)

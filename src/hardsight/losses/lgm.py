@@ -108,17 +108,13 @@ class LGMLoss(HeadLoss):
             raise InputError(f"bounds must be two numbers, the lower one first, got {bounds}.")
         self.alpha, self.likelihood = check_not_negative("alpha", alpha), check_not_negative("likelihood", likelihood)
         self.covariance, self.bounds = covariance, bounds
-        self.warmup_epochs, self.epoch = check_not_negative("warmup_epochs", warmup_epochs), 0.0
+        self.warmup_epochs = check_not_negative("warmup_epochs", warmup_epochs)
         self.step_up = None if step_up is None else _check_step_up(step_up, warmup_epochs)
         steps = None if step_up is None else torch.zeros((), dtype=torch.int64)
         self.register_buffer("step", steps)  # training steps so far; part of checkpoints
         shape = {"identity": None, "shared": (num_features,), "per_class": (num_classes, num_features)}[covariance]
         self.log_variance = None if shape is None else nn.Parameter(torch.zeros(shape))
         self.register_buffer("log_prior", _log_prior(prior, num_classes))
-
-    def set_epoch(self, epoch: float) -> None:
-        """Set the epoch, counted from 0, for the warm-up."""
-        self.epoch = epoch
 
     @property
     def margin(self) -> float:

@@ -371,7 +371,6 @@ def cut_off(module: nn.Module, sample: Tensor) -> tuple[LastLayer, Cut, nn.Modul
         reason = first_line(error).rstrip(".")
         raise InputError(f"{type(module).__name__} could not run on inputs of shape {shape}: {reason}.{rows}") from error
     last = find_last_layer(module, lambda: module(sample), len(sample), choice=None, num_classes=None)
-    module.train(was_training)
     tap = last.taps[0]
     if len(last.taps) > 1:
         raise InputError(f"{type(module).__name__} averages two heads, {last.name}: train a version of it that has one.")
@@ -381,7 +380,6 @@ def cut_off(module: nn.Module, sample: Tensor) -> tuple[LastLayer, Cut, nn.Modul
     cut = Cut()
     module.set_submodule(tap.layer, cut, strict=True)
     try:
-        module.eval()
         module(sample)
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
         raise InputError(f"{type(module).__name__} cannot run without its last layer {last.name}: {error}") from error

@@ -19,6 +19,15 @@ from hardsight.errors import FileError, InputError, MissingExtra, did_you_mean, 
 from hardsight.files.reading import read_object
 from hardsight.models.model import BuiltNetwork
 from hardsight.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
+from hardsight.models.weights import tensors_only
+
+
+def open_library(library: str, name: str, *, pretrained: bool | str, num_classes: int | None) -> BuiltNetwork:
+    """A model of timm, torchvision or transformers (hf); what these read of weights is tensors only."""
+    opener: Any = {"timm": open_timm, "torchvision": open_torchvision, "hf": open_transformers}[library]
+    with tensors_only(f"{library}:{name}"):
+        built: BuiltNetwork = opener(name, pretrained=pretrained, num_classes=num_classes)
+        return built
 
 
 def open_torchvision(name: str, *, pretrained: bool | str, num_classes: int | None) -> BuiltNetwork:
@@ -217,7 +226,11 @@ def _class_names(config: Any) -> tuple[str, ...] | None:
 
 def processor_of(name: str) -> dict[str, Any]:
     """The image processor of a directory, or of a name on the hub; empty if there is none."""
-    return _read_processor(Path(name)) if Path(name).is_dir() else _fetch_processor(name)
+    if Path(name).is_dir():
+        return _read_processor(Path(name))
+    hub = import_with_torchvision("transformers.utils", "hf:NAME")
+    path = hub.cached_file(name, PROCESSOR_FILE, _raise_exceptions_for_missing_entries=False)
+    return _read_processor(Path(path).parent) if path else {}
 
 
 def _read_processor(directory: Path) -> dict[str, Any]:
@@ -231,12 +244,6 @@ def _read_processor(directory: Path) -> dict[str, Any]:
                 raise FileError(f"{path}: not an image processor's JSON: it must hold an object.")
             return processor
     return {}
-
-
-def _fetch_processor(name: str) -> dict[str, Any]:
-    hub = import_with_torchvision("transformers.utils", "hf:NAME")
-    path = hub.cached_file(name, PROCESSOR_FILE, _raise_exceptions_for_missing_entries=False)
-    return _read_processor(Path(path).parent) if path else {}
 
 
 def processor_preprocessing(processor: dict[str, Any], config: Any) -> Preprocessing:

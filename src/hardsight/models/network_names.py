@@ -17,7 +17,6 @@ from hardsight.errors import InputError, did_you_mean
 
 OWN = ("lenet", "mnist_cnn", "DigitsCNN", "cnn10", *(f"cifar_resnet{n}" for n in (20, 32, 44, 56, 110)), "feature_head")
 OWN_NETWORKS = {name: f"hardsight.models.networks:{name}" for name in OWN}
-ROW_LENGTHS: dict[str, int | None] = {"feature_head": None}  # networks of rows of numbers: num_inputs where no option says it
 LIBRARIES = {"timm": "libraries:timm_network", "torchvision": "libraries:torchvision_network"}
 EMBEDDER = "efficientnet_lite0"  # where none is named
 
@@ -31,11 +30,8 @@ def hub_id(text: str) -> str | None:
     """
     owner, _, name = text.partition("/")
     bare = re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", text) and owner not in (*LIBRARIES, "hf") and not Path(text).exists()
-    return (
-        f"hf:{text}"
-        if bare and not re.search(r"\.(onnx|skops|pth?|safetensors|bin|ckpt|h5|keras|pb|tflite|pkl|joblib|py)$", name)
-        else None
-    )
+    is_file = re.search(r"\.(onnx|skops|pth?|safetensors|bin|ckpt|h5|keras|pb|tflite|pkl|joblib|py)$", name)
+    return f"hf:{text}" if bare and not is_file else None
 
 
 def embedder_name(spec: str | None, weights: Path | None = None) -> tuple[str, str]:

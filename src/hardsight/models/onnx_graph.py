@@ -89,9 +89,7 @@ class Graph:
         self.nodes = list(graph.node)
         self.outputs = [output.name for output in graph.output]
         self._producer = {name: node for node in self.nodes for name in node.output}
-        self._constant = {
-            tensor.name: True for tensor in (*graph.initializer, *graph.sparse_initializer) if hasattr(tensor, "name")
-        }
+        self._constant = {tensor.name: True for tensor in graph.initializer}
         for node in self.nodes:  # in topological order: a node of constants makes constants
             constant = all(self._constant.get(name, name == "") for name in node.input)
             self._constant.update(dict.fromkeys(node.output, constant))

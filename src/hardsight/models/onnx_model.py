@@ -96,15 +96,12 @@ class OnnxModel(Model):
         """The layer's input, the (b, c) output if there is one, and constants; a graph of fixed batch size runs in pieces."""
         names = [name for name in (self.layer.features, self.layer.output) if name and name != self._input.name]
         images = self._as_input(batch)
-        fixed = self._input.shape[0] if self._input.shape and isinstance(self._input.shape[0], int) else None
-        if fixed is None or fixed == len(images):
-            parts = [self._session.run([*names, *constants], {self._input.name: images})]
-        else:
-            parts = []
-            for start in range(0, len(images), fixed):
-                piece = images[start : start + fixed]
-                filled = np.concatenate([piece, np.repeat(piece[-1:], fixed - len(piece), axis=0)])
-                parts.append(self._session.run([*names, *constants], {self._input.name: filled}))
+        fixed = self._input.shape[0] if self._input.shape and isinstance(self._input.shape[0], int) else len(images)
+        parts = []
+        for start in range(0, len(images), fixed):
+            piece = images[start : start + fixed]
+            filled = np.concatenate([piece, np.repeat(piece[-1:], fixed - len(piece), axis=0)])
+            parts.append(self._session.run([*names, *constants], {self._input.name: filled}))
         fetched = {name: np.concatenate([part[k] for part in parts])[: len(images)] for k, name in enumerate(names)}
         features = fetched.get(self.layer.features, images)  # one layer has images as features
         output = None if self.layer.output is None else fetched[self.layer.output].astype(np.float32)

@@ -112,12 +112,9 @@ def _own_network(text: str) -> str | None:
 
 def _open_library(library: str, name: str, weights: Path | None, options: ModelOptions, pretrained: str | None = None) -> Model:
     require("torch", extra="torch", purpose=f"{library}:{name}")
-    from hardsight.models.libraries import open_timm, open_torchvision, open_transformers
-    from hardsight.models.weights import tensors_only
+    from hardsight.models.libraries import open_library
 
-    opener: Any = {"timm": open_timm, "torchvision": open_torchvision, "hf": open_transformers}[library]
-    with tensors_only(f"{library}:{name}"):
-        built = opener(name, pretrained=pretrained or weights is None, num_classes=options.num_classes)
+    built = open_library(library, name, pretrained=pretrained or weights is None, num_classes=options.num_classes)
     return _network(built, f"{library}:{name}", weights, _on_fastest(options), load=True)
 
 

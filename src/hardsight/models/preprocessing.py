@@ -210,9 +210,9 @@ def flat_images(batch: np.ndarray) -> np.ndarray:
 
 def flat_preprocessing(num_values: int | None) -> Preprocessing:
     """The square gray or color picture that has this many values, if there is one; 64 is an 8 x 8 digit."""
-    for channels, mode in ((1, "L"), (3, "RGB")):
-        if num_values is not None and num_values % channels == 0:
-            side = math.isqrt(num_values // channels)
-            if channels * side * side == num_values:
-                return Preprocessing(size=(side, side), channels="L" if mode == "L" else "RGB")
+    modes: dict[int, Channels] = {1: "L", 3: "RGB"}
+    for count, channels in modes.items():
+        side = math.isqrt((num_values or 0) // count)
+        if side and count * side * side == num_values:
+            return Preprocessing(size=(side, side), channels=channels)
     return Preprocessing()

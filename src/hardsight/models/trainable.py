@@ -22,7 +22,7 @@ from hardsight.models.network import declared_preprocessing, state_sha256, unwra
 from hardsight.models.network_names import LIBRARIES, OWN_NETWORKS, check_network_name
 from hardsight.models.opening import call_factory
 from hardsight.models.preprocessing import Preprocessing
-from hardsight.models.weights import load_weights, tensors_only
+from hardsight.models.weights import load_weights
 
 
 @dataclass(frozen=True)
@@ -107,12 +107,10 @@ def _named(text: str, num_classes: int, options: dict[str, Any], pretrained: boo
 
 
 def _from_library(library: str, name: str, options: dict[str, Any], pretrained: bool | str) -> Trainable:
-    from hardsight.models.libraries import open_timm, open_torchvision
+    from hardsight.models.libraries import open_library
 
     refuse(f"{library}:{name}", **options)
-    opener = open_timm if library == "timm" else open_torchvision
-    with tensors_only(f"{library}:{name}"):
-        module, preprocessing, *_ = opener(name, pretrained=pretrained, num_classes=None)
+    module, preprocessing, *_ = open_library(library, name, pretrained=pretrained, num_classes=None)
     assert preprocessing is not None  # both libraries state it
     factory = f"hardsight.models.{LIBRARIES[library]}"
     return Trainable(module, factory, {"name": name}, preprocessing, learned=bool(pretrained))

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from hardsight.errors import FileError, InputError
 from hardsight.files.reading import read_object
 from hardsight.models.model import BuiltNetwork
-from hardsight.models.network_names import LIBRARIES, OWN_NETWORKS, ROW_LENGTHS
+from hardsight.models.network_names import LIBRARIES, OWN_NETWORKS
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.weights import load_weights
 
@@ -47,8 +47,7 @@ def takes_features(model: Any) -> bool:
     """Whether a model was trained on rows of numbers, as those of adapt and generalize on features: a directory or an object."""
     if isinstance(model, (str, os.PathLike)):
         directory = trained_directory(Path(model))
-        networks = {OWN_NETWORKS[name] for name in ROW_LENGTHS}
-        return directory is not None and read_config(directory).get("factory") in networks
+        return directory is not None and read_config(directory).get("factory") == OWN_NETWORKS["feature_head"]
     return bool(getattr(getattr(model, "module", model), "takes_features", False))  # of an opened model, the network inside
 
 

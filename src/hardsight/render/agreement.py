@@ -221,7 +221,10 @@ def side_by_side(
         panel.set_xlabel("accuracy (%)")
         panel.margins(0.25)
     if means:
-        _named_points(axes["means"], [(100 * row["accuracy"], row["mean"], row["model"]) for row in means])
+        for row in means:
+            point = 100 * row["accuracy"], row["mean"]
+            axes["means"].plot(*point, "o", color=BLUE)
+            axes["means"].annotate(f" {plain(row['model'])}", point, fontsize=8, va="bottom")
         axes["means"].set(ylabel=f"mean {words('avh')}", title="Better models have smaller AVH?")
     if names:
         _agreements(axes["agreement"], [row for row in compared if row["score"] in names], names, words)
@@ -229,12 +232,6 @@ def side_by_side(
         bars = f"bars: {100 * level:g} % intervals of the bootstrap"
         figure.legend(loc="outside lower center", ncols=2, frameon=False, title=bars, title_fontsize=8)
     return finished(figure)
-
-
-def _named_points(panel: Axes, points: Sequence[tuple[float, float, str]]) -> None:
-    for x, y, name in points:
-        panel.plot(x, y, "o", color=BLUE)
-        panel.annotate(f" {plain(name)}", (x, y), fontsize=8, va="bottom")
 
 
 def _agreements(panel: Axes, rows: Sequence[Mapping[str, Any]], names: Sequence[str], words: Callable[[str], str]) -> None:

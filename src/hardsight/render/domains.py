@@ -45,13 +45,12 @@ def accuracy_per_round(
     return finished(figure, f"bands: ± one standard deviation over {len(start)} seeds" if spread else "")
 
 
-def thumbnails(groups: Mapping[str, Sequence[tuple[Any, str]]], title: str, marked: Sequence[str] = ()) -> Any:
+def thumbnails(groups: Mapping[str, Sequence[tuple[Any, str]]], title: str) -> Any:
     """Small pictures in rows of six, a caption under each, one group below the other.
 
     Args:
         groups: what to write above a group -> (image, caption) of its pictures, at least one; an image may be None.
         title: on top.
-        marked: groups whose words are in another color.
     """
 
     heights = [0.4 + 2.05 * -(-len(shown) // 6) for shown in groups.values()]
@@ -59,8 +58,7 @@ def thumbnails(groups: Mapping[str, Sequence[tuple[Any, str]]], title: str, mark
     figure.suptitle(plain(title), fontsize=11 if "\n" not in title else 9)
     parts: Any = figure.subfigures(len(groups), 1, height_ratios=heights, squeeze=False) if groups else np.empty((0, 1))
     for part, (words, shown) in zip(parts[:, 0], groups.items(), strict=True):
-        color = COLORS[1] if words in marked else "black"
-        part.suptitle(plain(words), fontsize=10, color=color)
+        part.suptitle(plain(words), fontsize=10)
         grid = part.subplots(-(-len(shown) // 6), 6, squeeze=False).ravel()
         for axes in grid:
             axes.set(xticks=[], yticks=[])
@@ -70,7 +68,7 @@ def thumbnails(groups: Mapping[str, Sequence[tuple[Any, str]]], title: str, mark
                 axes.text(0.5, 0.5, "no image", ha="center", va="center", fontsize=8, transform=axes.transAxes)
             else:
                 axes.imshow(image, cmap="gray", vmin=0, vmax=255, interpolation="nearest")  # a faint picture stays faint
-            axes.set_xlabel(plain(caption), fontsize=7, color=color)
+            axes.set_xlabel(plain(caption), fontsize=7)
     return figure
 
 

@@ -19,7 +19,6 @@ h1 { margin-bottom: .2rem } h2 { margin: 2rem 0 .3rem; font-size: 1.25rem }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; margin: .4rem 0 1rem }
 td, th { padding: .22rem .6rem; text-align: right; border-bottom: 1px solid #8884; white-space: nowrap }
 th { font-weight: 600; vertical-align: bottom } .word { text-align: left; white-space: normal; max-width: 20rem }
-.last td { border-top: 2px solid #8888; font-weight: 600 }
 .quiet { color: #777 } .yes { color: #0072b2; font-weight: 600 } .no { color: #d55e00; font-weight: 600 }
 figure { margin: .5rem 0; display: inline-block; max-width: 100% }
 figure img { max-width: 100%; background: #fff; border-radius: 4px }
@@ -64,12 +63,10 @@ def as_printed(lines: Sequence[str]) -> str:
     return f"<pre>{escaped(chr(10).join(lines))}</pre>"
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[Cell]], *, words: int = 1, last: int = 0) -> str:
-    """A table whose first columns hold `words`; the `last` rows are totals."""
+def table(header: Sequence[str], rows: Sequence[Sequence[Cell]], *, words: int = 1) -> str:
+    """A table whose first columns hold `words`."""
     lines = ["<tr>" + "".join(_cell("th", name, at < words) for at, name in enumerate(header))]
-    for number, row in enumerate(rows):
-        start = '<tr class="last">' if number >= len(rows) - last else "<tr>"
-        lines.append(start + "".join(_cell("td", cell, at < words) for at, cell in enumerate(row)))
+    lines += ["<tr>" + "".join(_cell("td", cell, at < words) for at, cell in enumerate(row)) for row in rows]
     return '<div class="wide"><table>\n' + "\n".join(lines) + "\n</table></div>"
 
 

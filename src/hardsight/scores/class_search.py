@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardsight.scores.search import SIDE
+from hardsight.scores.search import SIDE, tiles
 from hardsight.screen import Progress
 from hardsight.threads import blocks, even_rows, num_workers, share
 
@@ -193,19 +193,14 @@ def search_classes(samples: Classed, own: Own | None, others: Others | None, pro
     """
     n = len(samples)
     both_ways = others is None or others.window is None
-    corners = [
-        (i, j)
-        for i in range(0, n, SIDE)
-        for j in range(i if both_ways else 0, n, SIDE)
-        if _wanted(samples, slice(i, min(i + SIDE, n)), slice(j, min(j + SIDE, n)), own, others)
-    ]
-    corners = [corners[at] for at in np.random.default_rng(0).permutation(len(corners))]  # near classes early and late alike
+    wanted = [tile for tile in tiles(slice(0, n), slice(0, n), SIDE, both_ways) if _wanted(samples, *tile, own, others)]
+    wanted = [wanted[at] for at in np.random.default_rng(0).permutation(len(wanted))]  # near classes early and late alike
     memory = [(np.empty(SIDE * SIDE, np.float32), np.empty(SIDE * SIDE, bool)) for _ in range(num_workers(np))]
     done: list[None] = []
 
-    def work(corner: tuple[int, int]) -> None:
-        i, j = corner
-        rows, columns = slice(i, min(i + SIDE, n)), slice(j, min(j + SIDE, n))
+    def work(tile: tuple[slice, slice]) -> None:
+        rows, columns = tile
+        i, j = rows.start, columns.start
         shape = rows.stop - i, columns.stop - j
         buffers = memory.pop()  # popping is safe in threads
         cosine, reached = (buffer[: shape[0] * shape[1]].reshape(shape) for buffer in buffers)
@@ -224,9 +219,9 @@ def search_classes(samples: Classed, own: Own | None, others: Others | None, pro
         memory.append(buffers)
         done.append(None)
         if progress is not None:
-            progress(len(done), len(corners))
+            progress(len(done), len(wanted))
 
-    share(work, corners)
+    share(work, wanted)
     if others is not None:
         others.finish()
 

@@ -31,57 +31,48 @@ SINGULAR = 1e-10  # of the largest variance: a direction with less does not vary
 SHIFTS = 3  # how often a sample moves to the mean of its neighbors
 
 
-class Spread:
-    """Sums of (b, d) rows and of their products, gathered batch by batch around a first guess of the center."""
-
-    def __init__(self) -> None:
-        self.center: Any = None  # (d,) so that far-off features keep their digits
-        self.count = 0
-
-    def see(self, x: Any, known: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Add the rows `known` of a batch; yields them some at a time, with their values around the center."""
-        if self.center is None:
-            first = to_numpy(x[known[:ROWS]]).astype(np.float64)
-            d = x.shape[1]
-            self.center = first.mean(0) if len(first) else np.zeros(d)
-            self.products = np.zeros((d, d))
-        for part in blocks(len(known), ROWS):
-            z = to_numpy(x[known[part]]).astype(np.float64) - self.center  # (b, d)
-            self.products += z.T @ z
-            self.count += len(z)
-            yield known[part], z
-
-
 class RelativeMahalanobis(Fitted):
-    """Class means and one covariance within classes, and the mean and covariance of all: Gaussians of the reference."""
+    """Class means and one covariance within classes, and the mean and covariance of all: Gaussians of the reference.
+
+    Sums of rows and of their products are gathered batch by batch around a first guess of the center.
+    """
 
     fits_labels = True
 
     def __init__(self) -> None:
-        self.spread = Spread()
+        self.center: Any = None  # (d,) so that far-off features keep their digits
+        self.count = 0
         self.counts, self.totals = np.zeros(0), np.zeros((0, 0))  # (c,), (c, d), of the classes seen so far
         self.fitted: tuple[np.ndarray, ...] | None = None
 
     def see(self, x: Any, rows: Sweep) -> None:
         """Add a batch to the sums of its given classes."""
+        known, d = np.flatnonzero(rows.labeled & rows.ok), x.shape[1]
+        if self.center is None:
+            first = to_numpy(x[known[:ROWS]]).astype(np.float64)
+            self.center, self.products = first.mean(0) if len(first) else np.zeros(d), np.zeros((d, d))
         more = max(0, int(rows.labels.max(initial=-1)) + 1 - len(self.counts))
         self.counts = np.append(self.counts, np.zeros(more))
-        self.totals = np.concatenate([self.totals.reshape(-1, x.shape[1]), np.zeros((more, x.shape[1]))])
-        for at, z in self.spread.see(x, np.flatnonzero(rows.labeled & rows.ok)):
+        self.totals = np.concatenate([self.totals.reshape(-1, d), np.zeros((more, d))])
+        for part in blocks(len(known), ROWS):
+            at = known[part]
+            z = to_numpy(x[at]).astype(np.float64) - self.center  # (b, d)
+            self.products += z.T @ z
+            self.count += len(z)
             np.add.at(self.totals, rows.labels[at], z)
             self.counts += np.bincount(rows.labels[at], minlength=len(self.counts))
 
     def values_of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) squared distance to the nearest class less the one to all."""
         result = np.full(len(rows.labels), np.nan)
-        if self.spread.count == 0:
+        if self.count == 0:
             return result
         self.fitted = self.fitted or self._fit()
         within, means, overall, mean = self.fitted  # (d, r), (c, r), (d, s), (s,)
         scored = np.flatnonzero(rows.ok)
         for part in blocks(len(scored), ROWS):
             at = scored[part]
-            z = to_numpy(x[at]).astype(np.float64) - self.spread.center  # (b, d)
+            z = to_numpy(x[at]).astype(np.float64) - self.center  # (b, d)
             y = z @ within
             to_classes = np.vecdot(y, y)[:, None] - 2 * y @ means.T + np.vecdot(means, means)  # (b, c)
             result[at] = to_classes.min(1) - ((z @ overall - mean) ** 2).sum(1)
@@ -90,10 +81,10 @@ class RelativeMahalanobis(Fitted):
     def _fit(self) -> tuple[np.ndarray, ...]:
         """Both Gaussians as maps after which their distance is the plain one, and the means after them."""
         there = self.counts > 0
-        n, mean = self.spread.count, self.totals[there] / self.counts[there, None]  # (c, d)
+        n, mean = self.count, self.totals[there] / self.counts[there, None]  # (c, d)
         center = self.totals.sum(0) / n
-        within = _whitening((self.spread.products - (mean.T * self.counts[there]) @ mean) / n)
-        overall = _whitening(self.spread.products / n - np.outer(center, center))
+        within = _whitening((self.products - (mean.T * self.counts[there]) @ mean) / n)
+        overall = _whitening(self.products / n - np.outer(center, center))
         return within, mean @ within, overall, center @ overall
 
 

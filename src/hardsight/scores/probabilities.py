@@ -74,16 +74,10 @@ def check_distributions(host: np.ndarray) -> None:
     missing = ~np.isfinite(host).all(1)
     off = ~missing & ((host.min(1, initial=0) < 0) | (np.abs(host.sum(1) - 1) > 1e-2))
     if off.any():
-        row = int(np.flatnonzero(off)[0])
+        row, wrong = int(np.flatnonzero(off)[0]), host[off]
+        percentages = wrong.min() >= 0 and (np.abs(wrong.sum(1) - 100) < 1).all()
+        hint = "They look like percentages: divide by 100." if percentages else "If these are logits, pass them as logits."
         raise InputError(
             f"probs must be probabilities that sum to 1, but {off.sum()} of {len(host)} rows are not; "
-            f"row {row} sums to {host[row].sum():.4g} with smallest value {host[row].min():.4g}. "
-            + _if_not_probabilities(host[off])
+            f"row {row} sums to {host[row].sum():.4g} with smallest value {host[row].min():.4g}. {hint}"
         )
-
-
-def _if_not_probabilities(rows: np.ndarray) -> str:
-    """What rows are that do not sum to 1, as far as one can tell."""
-    if rows.min() >= 0 and (np.abs(rows.sum(1) - 100) < 1).all():
-        return "They look like percentages: divide by 100."
-    return "If these are logits, pass them as logits."

@@ -256,62 +256,50 @@ def dataset_score(
 
     Where that has a number k, `fit` takes it after the head.
     """
-
-    def register(ask: Callable[..., FittedTo]) -> Callable[..., np.ndarray]:
-        @functools.wraps(ask)
-        def function(*args: Any, **kwargs: Any) -> np.ndarray:
-            inputs, fitted = ask(*args, **kwargs)
-            rows = swept(inputs, fitted.terms, ask.__name__)
-            x = as_matrix(inputs.features, "features")
-            fitted.see(x, rows)
-            return np.where(rows.ok, fitted.values_of(x, rows), np.nan)
-
-        score = Score(ask.__name__, hard, "dataset", labels, range, formula, source, function)
-        return _fitted_score(score, ask, fit)
-
-    return register
+    about = {"hard": hard, "range": range, "formula": formula, "source": source, "labels": labels}
+    return lambda ask: _fitted_score(ask, fit, scope="dataset", **about)
 
 
 def reference_score(
     fit: Callable[..., Fitted], *, hard: Hard, range: str, formula: str, source: str, labels: bool = False, **about: Any
 ) -> Callable[[Callable[..., FittedToReference]], Callable[..., np.ndarray]]:
     """Register a score that is fitted to another snapshot: as `dataset_score`, with the reference beside the arrays."""
+    about |= {"hard": hard, "range": range, "formula": formula, "source": source, "labels": labels}
+    return lambda ask: _fitted_score(ask, fit, scope="reference", **about)
 
-    def register(ask: Callable[..., FittedToReference]) -> Callable[..., np.ndarray]:
-        @functools.wraps(ask)
-        def function(*args: Any, **kwargs: Any) -> np.ndarray:
-            inputs, fitted, reference = ask(*args, **kwargs)
+
+def _fitted_score(
+    ask: Callable[..., FittedTo | FittedToReference], fit: Callable[..., Fitted], **about: Any
+) -> Callable[..., np.ndarray]:
+    """Put a score that is fitted into the registry, with what it takes of a sweep and its other k."""
+
+    @functools.wraps(ask)
+    def function(*args: Any, **kwargs: Any) -> np.ndarray:
+        inputs, fitted, *references = ask(*args, **kwargs)
+        for reference in references:
             known, x = as_matrix(reference.features, "reference"), as_matrix(inputs.features, "features")
             if known.shape[1] != x.shape[1]:
                 raise InputError(
                     f"features and reference must have the same number of columns, got {tuple(x.shape)} and {tuple(known.shape)}."
                 )
             fitted.see(known, swept(reference, fitted.reference_terms, ask.__name__))
-            rows = swept(inputs, fitted.terms, ask.__name__)
-            return np.where(rows.ok, fitted.values_of(x, rows), np.nan)
+        rows, x = swept(inputs, fitted.terms, ask.__name__), as_matrix(inputs.features, "features")
+        if not references:
+            fitted.see(x, rows)
+        return np.where(rows.ok, fitted.values_of(x, rows), np.nan)
 
-        score = Score(ask.__name__, hard, "reference", labels, range, formula, source, function, **about)
-        return _fitted_score(score, ask, fit)
-
-    return register
-
-
-def _fitted_score(score: Score, ask: Any, fit: Callable[..., Fitted]) -> Callable[..., np.ndarray]:
-    """Put a score that is fitted into the registry, with what it takes of a sweep and its other k."""
-    score.function.__annotations__ = {**ask.__annotations__, "return": np.ndarray}
+    function.__annotations__ = {**ask.__annotations__, "return": np.ndarray}
     number = inspect.signature(ask).parameters.get("k")
 
     def fit_at(k: int | None) -> Callable[[Head | None], Fitted]:
         return lambda head: fit(head, k)
 
-    if number is None:
-        score = replace(score, fit=fit)
-    else:
-        at = functools.partial(lambda name, k: _carrying(name, k, fit=fit_at(k)), score.name)
-        score = replace(score, fit=fit_at(number.default), k=number.default, at=at)
-    assert score.fit is not None
-    SCORES[score.name] = replace(score, terms=score.fit(None).terms)
-    return score.function
+    name, of_no_k = ask.__name__, fit if number is None else fit_at(number.default)
+    score = Score(name, function=function, fit=of_no_k, terms=of_no_k(None).terms, **about)
+    if number is not None:
+        score = replace(score, k=number.default, at=lambda k: _carrying(name, k, fit=fit_at(k)))
+    SCORES[name] = score
+    return function
 
 
 def row_values(score: Score, rows: Sweep) -> np.ndarray:

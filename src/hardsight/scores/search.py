@@ -166,9 +166,9 @@ def closest_pairs(x: Any, y: Any = None, bound: float = np.inf, sure: float = np
     lock = threading.Lock()
     memory = [xp.empty((SIDE, SIDE), dtype=x.dtype, device=x.device) for _ in range(num_workers(xp))]
 
-    def work(corner: tuple[int, int]) -> None:
-        i, j = corner
-        rows, columns = slice(i, min(i + SIDE, len(x))), slice(j, min(j + SIDE, len(y)))
+    def work(block: tuple[slice, slice]) -> None:
+        rows, columns = block
+        i, j = rows.start, columns.start
         buffer = memory.pop()  # popping is safe in threads
         product = buffer.reshape(-1)[: (rows.stop - i) * (columns.stop - j)].reshape(rows.stop - i, columns.stop - j)
         xp.matmul(x[rows], y[columns].T, out=product)
@@ -188,8 +188,7 @@ def closest_pairs(x: Any, y: Any = None, bound: float = np.inf, sure: float = np
             if len(close):
                 (closest.links if crowd else closest.pairs).append(close + [i, j])
 
-    corners = [(i, j) for i in range(0, len(x), SIDE) for j in range(i if symmetric else 0, len(y), SIDE)]
-    share(work, corners, xp)
+    share(work, tiles(slice(0, len(x)), slice(0, len(y)), SIDE, symmetric), xp)
     return closest
 
 
@@ -222,17 +221,17 @@ def pairs_above(x: np.ndarray, y: np.ndarray | None, bound: float) -> np.ndarray
             return
         rows, columns = block
         buffer = memory.pop()  # popping is safe in threads
-        close = np.concatenate([none, *(above(*tile, buffer) for tile in _tiles(rows, columns, TILE, symmetric))])
+        close = np.concatenate([none, *(above(*tile, buffer) for tile in tiles(rows, columns, TILE, symmetric))])
         memory.append(buffer)
         if len(close) > MANY * (rows.stop - rows.start + columns.stop - columns.start):
             crowds.append(len(close))
         pairs.append(close)
 
-    share(work, _tiles(slice(0, len(x)), slice(0, len(other)), SIDE, symmetric))
+    share(work, tiles(slice(0, len(x)), slice(0, len(other)), SIDE, symmetric))
     return None if crowds else np.concatenate(pairs)
 
 
-def _tiles(rows: slice, columns: slice, side: int, symmetric: bool) -> Iterator[tuple[slice, slice]]:
+def tiles(rows: slice, columns: slice, side: int, symmetric: bool) -> Iterator[tuple[slice, slice]]:
     """Rows and columns in tiles; if symmetric, without those whose columns lie before their rows."""
     for i in range(rows.start, rows.stop, side):
         for j in range(max(columns.start, i) if symmetric else columns.start, columns.stop, side):

@@ -8,7 +8,7 @@ import numpy as np
 
 from hardsight.checks import to_numpy
 from hardsight.geometry import SAME_DIRECTION, safe_row_norms
-from hardsight.scores.registry import Fitted, FittedTo, GivenArrays, dataset_score
+from hardsight.scores.registry import SCORES, Fitted, FittedTo, GivenArrays, dataset_score, row_values
 from hardsight.scores.sweep import Sweep
 from hardsight.scores.terms import ANGLES
 
@@ -76,18 +76,13 @@ class AvhScaled(Fitted):
 
     def see(self, x: Any, rows: Sweep) -> None:
         """Widen the range of AVH by a batch."""
-        values = self._avh(rows)
+        values = row_values(SCORES["avh"], rows)
         self.low = np.fmin(self.low, np.fmin.reduce(values, initial=np.inf))
         self.high = np.fmax(self.high, np.fmax.reduce(values, initial=-np.inf))
 
     def values_of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) AVH of a batch within that range."""
-        return _between(self._avh(rows), self.low, self.high)
-
-    @staticmethod
-    def _avh(rows: Sweep) -> np.ndarray:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(rows.labeled, rows.own_angle / rows.angle_sum, np.nan)
+        return _between(row_values(SCORES["avh"], rows), self.low, self.high)
 
 
 class NormInClass(Fitted):

@@ -172,24 +172,17 @@ def _mined(snapshot: Snapshot, settings: MineSettings, progress: Progress | None
         "without a direction": int(((labels >= 0) & ~directed).sum()),
         "alone in their class": int((samples.sizes == 1).sum()),
     }
-    searched = _searched(samples, settings, progress)
+    own, others, search, recall = _searched(samples, settings, progress)
     if settings.kind == "semihard":
-        left_out["without a semihard negative"] = int(((searched.others.at < 0).all(1) & (samples.sizes > 1)).sum())
-    anchor, positive, negative, to_positive, to_negative = _triplets(samples, searched)
+        left_out["without a semihard negative"] = int(((others.at < 0).all(1) & (samples.sizes > 1)).sum())
+    anchor, positive, negative, to_positive, to_negative = _triplets(samples, own, others)
     ids = pa.array(batch.ids, type=snapshot.source.id_type)
     names = rows[anchor], rows[positive], rows[negative]
-    return Triplets(*names, to_positive, to_negative, ids, left_out, searched.search, searched.recall, settings)
+    return Triplets(*names, to_positive, to_negative, ids, left_out, search, recall, settings)
 
 
-@dataclass(frozen=True)
-class _Search:
-    own: Own
-    others: Others
-    search: str
-    recall: float | None
-
-
-def _searched(samples: Classed, settings: MineSettings, progress: Progress | None) -> _Search:
+def _searched(samples: Classed, settings: MineSettings, progress: Progress | None) -> tuple[Own, Others, str, float | None]:
+    """The positives, the negatives, how these were searched, and the recall of an index."""
     search = settings.search
     if search == "auto":
         search = "usearch" if len(samples) > LARGE and settings.kind == "hard" and installed() else "exact"
@@ -199,23 +192,22 @@ def _searched(samples: Classed, settings: MineSettings, progress: Progress | Non
             raise InputError(f"--search {search} finds hard negatives; semihard ones need --search exact.")
         search_classes(samples, own, None, progress)
         others, recall = by_index(samples, settings.k)
-        return _Search(own, others, search, recall)
+        return own, others, search, recall
     if settings.kind == "hard":
         others = Others(samples, settings.k)
         search_classes(samples, own, others, progress)
-        return _Search(own, others, search, None)
+        return own, others, search, None
     search_classes(samples, own, None)
     nearest_allowed = np.where(own.at >= 0, own.sign * own.cosine, -np.inf)  # (n,) cosine to the positive
     angle = np.arccos(np.clip(nearest_allowed, -1, 1)) + settings.margin
     lower = np.where(angle < np.pi, np.cos(np.minimum(angle, np.pi)), -1.1)
     others = Others(samples, settings.k, Window(lower, nearest_allowed.astype(np.float32)))
     search_classes(samples, None, others, progress)
-    return _Search(own, others, search, None)
+    return own, others, search, None
 
 
-def _triplets(samples: Classed, searched: _Search) -> tuple[np.ndarray, ...]:
+def _triplets(samples: Classed, own: Own, others: Others) -> tuple[np.ndarray, ...]:
     """anchor, positive, negative as numbers before sorting, and the two angles; by anchor, nearest negative first."""
-    own, others = searched.own, searched.others
     anchor, column = np.nonzero((others.at >= 0) & (own.at >= 0)[:, None])
     order = np.argsort(samples.order[anchor], kind="stable")
     anchor, column = anchor[order], column[order]

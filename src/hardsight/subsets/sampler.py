@@ -43,7 +43,7 @@ class CurriculumSampler(Sampler[int]):
         classes = np.zeros(len(values), np.int64) if labels is None else whole_labels(labels, len(values), None)
         pacing = Pacing.of(settings, check_count(epochs, "epochs", least=1))
         self.curriculum = Curriculum(classes, settings.order or "easy-first", pacing, values, seed)
-        if self.curriculum.follows_the_network:
+        if self.curriculum.order == "self-paced":
             self.curriculum.update(values)
         self.seed, self.epoch = check_count(seed, "seed"), 0
 

@@ -11,7 +11,7 @@ import math
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +34,12 @@ from hardsight.models.network import Network, torch_device
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable
 from hardsight.screen import Progress, Say, percent
-from hardsight.threads import num_threads
 from hardsight.training import forward_passes, processes, results
 from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import Checkpoints, TrainingState
 from hardsight.training.loss_names import loss_name, with_defaults
 from hardsight.training.opening import check_teacher, open_network, open_teacher, taught_logits
-from hardsight.training.optimization import MixedPrecision, Updater, drawn_seed, rate_factor
+from hardsight.training.optimization import Updater, drawn_seed, mixed_precision, rate_factor
 from hardsight.training.sets import Sets
 from hardsight.training.settings import COMMAND, TrainSettings
 from hardsight.training.trainee import LossChoice, Trainee
@@ -54,14 +53,14 @@ def start_training(
     """Find the processes and the device, open the network and its teacher, and train.
 
     Accelerate keeps precision and device for as long as Python runs, and has no public way to change them. So a second
-    training in the same process takes nothing from it but the processes: precision is `MixedPrecision`, and a single
+    training in the same process takes nothing from it but the processes: precision is `mixed_precision`, and a single
     process uses the device from the settings.
     """
     name = loss_name(settings.loss)
     loss_options = with_defaults(name, settings.loss_options, settings.epochs)
     s = replace(settings, loss=name, loss_options=loss_options, lr=settings.learning_rate)  # what is used, for start.json
     device = torch_device(s.device)
-    MixedPrecision(s.precision, device)  # refuses what does not work, before anything is written
+    mixed_precision(s.precision, device)  # refuses what does not work, before anything is written
     launched = processes.launched()
     folder = output / "tracker" if s.tracker else None
     accelerator = Accelerator(cpu=launched and device.type == "cpu", log_with=s.tracker, project_dir=folder)
@@ -84,7 +83,7 @@ def prepared(sets: Sets, source: Trainable, settings: TrainSettings) -> tuple[di
             raise InputError("size and other preprocessing, augment, crops and degradations are for images, not for arrays.")
         return {"train": sets.train, **sets.watched}, None  # type: ignore[dict-item]
     preprocessing = sized(source.preprocessing, sets.train, settings.chosen_preprocessing())
-    common: dict[str, Any] = {"workers": settings.workers or num_threads(), "strict": settings.strict}
+    common: dict[str, Any] = {"workers": settings.workers, "strict": settings.strict}
     inputs: dict[str, Inputs] = {"train": ImageInputs(sets.train, preprocessing, **common)}
     degradations = parse_degradations(settings.degradations)
     for name, data in sets.watched.items():
@@ -124,8 +123,6 @@ class Training:
     say: Say
     progress: Progress | None
     teacher: Model | None = None
-    state: TrainingState = field(default_factory=TrainingState)
-    fingerprints: dict[str, Any] = field(default_factory=dict)
 
     def run(self, output: Path) -> None:
         """Start the run or resume it, train, and write the results."""
@@ -185,7 +182,7 @@ class Training:
     def _resume(self, output: Path) -> None:
         """Continue from the newest checkpoint that is whole."""
         self.checkpoints = Checkpoints(output / "checkpoints", between=0.0)
-        self.state = self.checkpoints.resume(self.trainee, self.updater.optimizer, self.say)
+        self.state: TrainingState = self.checkpoints.resume(self.trainee, self.updater.optimizer, self.say)
         if self.state.epoch:
             self.say(f"resuming after epoch {self.state.epoch} of {self.settings.epochs}")
         if self.updater.scaler is not None and self.state.scaler is not None:
@@ -233,7 +230,7 @@ class Training:
         rng, curriculum = np.random.default_rng([self.settings.seed, epoch]), self.sets.curriculum
         if curriculum is None:
             return rng.permutation(len(self.inputs["train"]))
-        if curriculum.follows_the_network:
+        if curriculum.order == "self-paced":
             curriculum.update(self._losses())
         return rng.permutation(curriculum.part(epoch))
 
@@ -408,9 +405,7 @@ class Training:
         written = [*parts, *results.write_model(run.directory, network)]
         written += results.write_loss(run.directory, self.trainee.objective)
         broken = [{"id": id, "reason": why, "message": text} for id, (why, text) in sorted(self.state.broken.items())]
-        written += write_errors(run.directory, broken)
-        if broken:
-            self.say(f"{len(self.state.broken)} samples could not be read: see {run.directory / 'errors.parquet'}")
+        written += write_errors(run.directory, broken, "samples", self.say)
         written += sorted((run.directory / "dynamics").glob("*.parquet"))
         written += sorted((run.directory / "epochs").glob("*.safetensors"))
         counts = {name: len(inputs) for name, inputs in self.inputs.items()}

@@ -50,8 +50,7 @@ def loss_name(text: str) -> str:
         'l_softmax'
     """
     name = text.strip().lower().replace("-", "_")
-    if name not in LOSSES:
-        raise InputError(f"loss must be one of {', '.join(LOSSES)}, got {text!r}.{did_you_mean(name, LOSSES)}")
+    check_choice(name, LOSSES, "loss")
     return name
 
 

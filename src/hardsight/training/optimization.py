@@ -20,21 +20,18 @@ VARIANCE_RATE = 0.1  # learning-rate multiplier of log-variances: a step changes
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
-class MixedPrecision:
+def mixed_precision(name: str, device: torch.device) -> tuple[torch.dtype | None, torch.amp.GradScaler | None]:
     """The type of forward passes and, for float16, torch's gradient scaler; nothing at all in float32.
 
     Args:
         name: "float32", "bfloat16" or "float16".
         device: where the network is.
     """
-
-    def __init__(self, name: str = "float32", device: torch.device | None = None) -> None:
-        self.device, self.dtype = device or torch.device("cpu"), DTYPES.get(name)
-        if name == "float16" and self.device.type == "cpu":
-            raise InputError("precision float16 needs a GPU; on a CPU use bfloat16.")
-        if name == "bfloat16" and self.device.type == "cpu":
-            warn_of_amx()
-        self.scaler = torch.amp.GradScaler(self.device.type) if name == "float16" else None
+    if name == "float16" and device.type == "cpu":
+        raise InputError("precision float16 needs a GPU; on a CPU use bfloat16.")
+    if name == "bfloat16" and device.type == "cpu":
+        warn_of_amx()
+    return DTYPES.get(name), torch.amp.GradScaler(device.type) if name == "float16" else None
 
 
 class Updater:
@@ -55,8 +52,7 @@ class Updater:
         if not wrapped:
             processes.same_in_all(network.parameters())
         self.parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-        precision = MixedPrecision(settings.precision, self.parameters[0].device)
-        network.autocast, self.scaler = precision.dtype, precision.scaler
+        network.autocast, self.scaler = mixed_precision(settings.precision, self.parameters[0].device)
 
     def set_rate(self, factor: float) -> None:
         """Learn at a share of the learning rate; see `rate_factor`."""

@@ -110,11 +110,6 @@ class Curriculum:
         size = self.pacing.size(epoch, n)
         return np.arange(n) if size == n or self.rows is None else self.rows[:size]
 
-    @property
-    def follows_the_network(self) -> bool:
-        """Whether the order depends on the network as it is."""
-        return self.order == "self-paced"
-
     def fingerprint(self) -> dict[str, Any]:
         """What a resumed run must find again."""
         rows = b"" if self.rows is None else self.rows.astype(np.int64).tobytes()

@@ -180,9 +180,8 @@ def _features(snapshot: Snapshot, limit: int | None) -> ArrayInputs:
         raise FileError(f"{snapshot.where}: training on features needs labels beside them.")
     numbered = isinstance(snapshot.source, ArraySource) and snapshot.source.ids is None
     some = snapshot.spread(limit)
-    inputs = ArrayInputs(finite_features(some), some.labels, None if numbered else some.ids, some.class_names)
-    inputs.columns = {name: column for name, column in columns_of(some).items() if is_free(name)}
-    return inputs
+    columns = {name: column for name, column in columns_of(some).items() if is_free(name)}
+    return ArrayInputs(finite_features(some), some.labels, None if numbered else some.ids, some.class_names, columns)
 
 
 def _own_splits(data: ImageData, spec: Any, settings: TrainSettings) -> tuple[ImageData, dict[str, ImageData]]:
