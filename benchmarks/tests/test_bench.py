@@ -190,7 +190,7 @@ def study(tmp_path: Path, references: list[Snapshot], networks: int = 2) -> peop
     seen = [people._network(300, 8, 4, seed) for seed in range(networks)]
     gap = np.mean([network.scores(["angular_gap"]).column("angular_gap").to_numpy() for network in seen], axis=0)
     frequency = np.random.default_rng(0).binomial(20, (300 - gap.argsort().argsort()) / 301) / 20
-    return people.Study("made up", seen, references, frequency, np.full(300, 20), (100, 200), tmp_path)
+    return people.Study("made up", seen, references, frequency, frequency, np.full(300, 20), (100, 200), tmp_path)
 
 
 def test_intervals_hold_what_draws_and_images_leave_open() -> None:
