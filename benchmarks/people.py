@@ -10,7 +10,8 @@ The rule of `answers` was fixed before its run: in draw number k, for k below DR
 `np.random.default_rng(k).permutation(n)` are answered, and the others are scored. Nothing reads the training images. The ridge
 gets the default scores but `avh_relative`, which is AVH times a constant; features, or 64 principal components of each network's
 if there are more than 100; and the class, unless there are more than 100. It learns the arcsine of the root of the frequency, and
-a flip pass is averaged in, as `people` does.
+a flip pass is averaged in, as `people` does. In the study of three people an image, those are drawn from all by
+`np.random.default_rng(0)`, and the images without answers are scored with what all said.
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ BESIDE = 1.3  # times the command without it, which does not read the reference
 DEFAULT = [name for name, of in SCORES.items() if of.default]
 
 DRAWS, DRAWN_AGAIN = 4, 300  # of the answered images; of the images, for intervals
-CIFAR_SIZES, IMAGENET_SIZES = (100, 500, 2000, 5000), (100, 300, 1000, 1900)
+CIFAR_SIZES, IMAGENET_SIZES, THREE_SIZES = (100, 500, 2000, 5000), (100, 300, 1000, 1900), (2000,)
 ONE, FLIP = "one pass", "with a flip pass"
 GAINS = {(ONE, ONE): 0.010, (FLIP, ONE): 0.022, (FLIP, FLIP): 0.0}  # of human_hardness over angular_gap by passes, at least
-VOTERS = 5  # of an ImageNet image
+VOTERS, THREE = 5, 3  # of an ImageNet image; of CIFAR-10H's 51 in the study of few people
 MANY, COMPONENTS = 100, 64  # features or classes; of them the ridge gets so many components
 PENALTIES = 10.0 ** np.arange(-2, 5.1, 0.5)
 COEFFICIENTS = {"Spearman": spearman, "Pearson": pearson}
@@ -171,7 +172,8 @@ class Study:
     networks: list[Snapshot]
     references: list[Snapshot]  # their training images, where they are used
     frequency: np.ndarray  # (n,) how often people choose the given class
-    answers: np.ndarray  # (n,) how many people were asked
+    said: np.ndarray  # (n,) the same of the people whose answers are learned from
+    answers: np.ndarray  # (n,) how many they are
     sizes: tuple[int, ...]  # of the answered images
     keep: Path  # directory of finished draws
 
@@ -243,7 +245,7 @@ class Study:
         order = np.random.default_rng(seed).permutation(len(self.frequency))
         asked, rest = order[:size], order[size:]
         ids, frequency = np.asarray(self.networks[0].ids), self.frequency[rest]
-        said = {"id": ids[asked], "frequency": self.frequency[asked], "answers": self.answers[asked]}
+        said = {"id": ids[asked], "frequency": self.said[asked], "answers": self.answers[asked]}
         predicted = people(self.networks, said).table.column("predicted_frequency").to_numpy()
         both = np.stack([predicted[rest], self._ridge(asked)[rest]], axis=1)
         again, found = bootstrap(both, frequency, replicates=DRAWN_AGAIN, seed=seed), {}
@@ -260,7 +262,7 @@ class Study:
     def _ridge(self, asked: np.ndarray) -> np.ndarray:
         """(n,) frequencies that a ridge regression predicts; its penalty has the smallest leave-one-out error."""
         model = make_pipeline(StandardScaler(), RidgeCV(PENALTIES))
-        model.fit(self.inputs[asked], np.arcsin(np.sqrt(self.frequency[asked])))
+        model.fit(self.inputs[asked], np.arcsin(np.sqrt(self.said[asked])))
         return np.asarray(np.sin(np.clip(model.predict(self.inputs), 0, np.pi / 2)) ** 2)
 
     @cached_property
@@ -298,9 +300,15 @@ def _cifar(data: Path | None, keep: Path, training: bool) -> list[Study]:
         tests.append(seen(data / "cifar10_test.npz", keep / f"resnet{depth}-test", passes="flip"))
         trains += [seen(data / "cifar10_train.npz", keep / f"resnet{depth}-train")] if training else []
     counts = np.load(data / "cifar10h_counts.npy", allow_pickle=False)[np.asarray(tests[0].ids).astype(int)]
-    known = (selection_frequency(counts, tests[0].labels), counts.sum(1), CIFAR_SIZES, keep / "draws")
+    frequency, answers = selection_frequency(counts, tests[0].labels), counts.sum(1).astype(int)
+    known = (frequency, frequency, answers, CIFAR_SIZES, keep / "draws")
     some = {"ResNet-20": slice(0, 1), "ResNet-32": slice(1, 2), "both": slice(2)}
-    return [Study(f"CIFAR-10H, {name}", tests[part], trains[part], *known) for name, part in some.items()]
+    studies = [Study(f"CIFAR-10H, {name}", tests[part], trains[part], *known) for name, part in some.items()]
+    chosen = np.rint(frequency * answers).astype(int)
+    three = np.random.default_rng(0).hypergeometric(chosen, answers - chosen, THREE)
+    one_pass = tests[0].take(np.arange(len(frequency)))  # without its run, so without the flip pass
+    few = (frequency, three / THREE, np.full(len(frequency), THREE), THREE_SIZES, keep / "draws")
+    return studies if training else [*studies, Study("CIFAR-10H, ResNet-20, one pass, three people each", [one_pass], [], *few)]
 
 
 def _imagenet(data: Path | None, keep: Path) -> list[Study]:
@@ -313,6 +321,6 @@ def _imagenet(data: Path | None, keep: Path) -> list[Study]:
     rows = voted_rows(data / "imagenet_votes.npz", votes.ids, [str(id) for id in seen[0].ids])
     contested = np.flatnonzero(votes.contested[rows])
     networks, frequency = [network.take(contested) for network in seen], votes.frequency[rows][contested]
-    known = (frequency, np.full(len(contested), VOTERS), IMAGENET_SIZES, keep / "draws")
+    known = (frequency, frequency, np.full(len(contested), VOTERS), IMAGENET_SIZES, keep / "draws")
     some = {"Lite0": networks[:1], "Lite0, 1 and 2": networks}
     return [Study(f"ImageNet contested, {name}", few, [], *known) for name, few in some.items()]

@@ -139,7 +139,7 @@ def taken_over(run: dict[str, Any]) -> Found:
 
 
 def learned(found: Found) -> Iterator[tuple[str, str, dict[str, float], dict[int, dict[str, list[float]]]]]:
-    """Each study: its name, the best score without answers, its coefficients, and what answers teach, by their number."""
+    """Each study of several sizes: its name, the best score without answers, its coefficients, what answers teach by number."""
     for case, numbers in found.items():
         best = {what: value for what, (value, *_) in numbers.items() if what.startswith("best score")}
         if not best:
@@ -148,7 +148,8 @@ def learned(found: Found) -> Iterator[tuple[str, str, dict[str, float], dict[int
         sizes = {
             int(other.split()[-2]): of for other, of in found.items() if re.fullmatch(rf"{re.escape(case)}, \d+ answers", other)
         }
-        yield case, score, {what.rpartition(", ")[2]: value for what, value in best.items()}, sizes
+        if len(sizes) > 1:
+            yield case, score, {what.rpartition(", ")[2]: value for what, value in best.items()}, sizes
 
 
 def curves(found: Found) -> None:

@@ -59,15 +59,16 @@ def test_stabilized_by_hand() -> None:
     assert as_frequency(np.array([9.0, -9.0]), 20).tolist() == [1, 0]
 
 
-def test_leave_one_out_is_leaving_each_out() -> None:
-    phi, target = RNG.normal(size=(30, 5)), RNG.normal(size=30)
+def test_each_third_is_predicted_by_the_other_two() -> None:
+    """As if they were fitted alone, around the mean of all."""
+    phi, target, order = RNG.normal(size=(30, 5)), RNG.normal(size=30), RNG.permutation(30)
     ridge = Ridge.fit(phi, target)
-    for k in (0, 11, 29):
-        rest = np.delete(np.arange(30), k)
-        mean = phi[rest].mean(0)
-        gram = (phi[rest] - mean).T @ (phi[rest] - mean) + ridge.penalty * np.eye(5)
-        slope = np.linalg.solve(gram, (phi[rest] - mean).T @ (target[rest] - target[rest].mean()))
-        assert ridge.left_out[k] == pytest.approx(target[rest].mean() + (phi[k] - mean) @ slope)
+    predicted = ridge.held_out(order)
+    for third, others in ((order[:10], order[10:]), (order[20:], order[:20])):
+        center = phi[others].mean(0)
+        gram = (phi[others] - center).T @ (phi[others] - center) + ridge.penalty * np.eye(5)
+        slope = np.linalg.solve(gram, (phi[others] - center).T @ (target[others] - target[others].mean()))
+        assert predicted[third] == pytest.approx(target.mean() + (phi[third] - center) @ slope)
 
 
 def test_landmarks_carry_the_kernel() -> None:
@@ -126,7 +127,7 @@ def test_an_answered_sample_is_predicted_by_the_others() -> None:
 def test_curve_shares_and_what_to_ask() -> None:
     found = people(SNAPSHOT, answers(400), ask=5)
     sizes, values = zip(*found.curve, strict=True)
-    assert sizes == (100, 200, 400) and values[-1] > values[0]
+    assert sizes == (100, 200, 267) and values[-1] > values[0]
     assert sum(found.shares.values()) == pytest.approx(1, abs=1e-9)
     noise = np.mean(COUNTS / 20 * (1 - COUNTS / 20) / 19) / np.var(COUNTS / 20)
     assert found.shares["noise"] == pytest.approx(noise, rel=0.15)
@@ -145,13 +146,44 @@ def test_counts_and_frequencies_say_the_same() -> None:
     assert by_counts["predicted_frequency"].to_numpy() == pytest.approx(people(SNAPSHOT, given)["predicted_frequency"].to_numpy())
 
 
-def test_few_answers_scale_a_score() -> None:
-    """Below 100, the order is that of the known hardness, and a note says so."""
-    found = people(SNAPSHOT, answers(60))
-    known = known_of([SNAPSHOT], [])
-    rest = np.array(found["source"].to_pylist()) == "predicted"
-    order = spearmanr(found["predicted_frequency"].to_numpy()[rest], known.hardness[rest])[0]
-    assert abs(order) == pytest.approx(1) and "60" in found.notes[0]
+@pytest.mark.parametrize("turn", [1, -1])
+def test_few_answers_scale_a_score(turn: int) -> None:
+    """Below 100, the order of all samples is that of the known hardness, even where answers say the opposite; a note says so."""
+    known, given = known_of([SNAPSHOT], []), answers(60)
+    rows = [IDS.tolist().index(name) for name in given["id"]]
+    said = np.round(10 - 3 * turn * known.hardness[rows]).clip(0, 20) / 20
+    found = people(SNAPSHOT, given | {"frequency": said.tolist()})
+    assert spearmanr(found["predicted_frequency"], known.hardness)[0] == pytest.approx(-1)
+    assert turn * found.agreement["spearman"] > 0.9 and found.agreement["spearman"] == pytest.approx(found.agreement["hardness"])
+    assert "60" in found.notes[0]
+
+
+@pytest.mark.parametrize("count", [30, 100, 300])
+def test_noise_has_no_coefficient(count: int) -> None:
+    """Answers that say nothing: about 95 % of the intervals hold 0, on neither side more often, and the rows have no order."""
+    each, rows = [], []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        given = answers(count) | {"frequency": (rng.binomial(20, 0.8, count) / 20).tolist()}
+        found = people(SNAPSHOT, given, seed=seed)
+        each.append([found.agreement[name] for name in ("spearman", "low", "high")])
+        predicted = found["predicted_frequency"].to_numpy()[[IDS.tolist().index(name) for name in given["id"]]]
+        rows.append(spearmanr(predicted, given["frequency"])[0])
+    value, low, high = np.array(each).T
+    error = 1 / np.sqrt(count * 40)
+    assert abs(value.mean()) < 3 * error and abs(np.mean(rows)) < 4 * error
+    assert np.mean((low <= 0) & (high >= 0)) >= 0.85
+
+
+def test_samples_that_are_all_alike_have_no_coefficient(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    """The table is written, and a note says why there is no coefficient."""
+    for count in (40, 200):
+        alike = Snapshot(np.tile(FEATURES[:1], (N, 1)), HEAD, np.zeros(N, int), ids=IDS)
+        alike.save(tmp_path / f"{count}.npz")
+        write_csv(pa.table(answers(count)), tmp_path / "answers.csv")
+        done = cli("people", tmp_path / f"{count}.npz", "--answers", tmp_path / "answers.csv", "-o", tmp_path / "out.parquet")
+        assert done.code == 0 and "no coefficient: " in done.err and "Spearman" not in done.out, done.err
+        assert pq.read_table(tmp_path / "out.parquet")["predicted_frequency"].null_count == 0
 
 
 def test_two_models_and_a_reference() -> None:

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-from scipy.linalg import cholesky, eigh, solve_triangular
+from scipy.linalg import cholesky, eigh, solve, solve_triangular
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
@@ -152,6 +152,8 @@ LANDMARKS = 2000  # answered samples that span the model; the time grows with th
 PENALTIES = 10.0 ** np.arange(-1.5, 3.01, 0.25)
 JITTER = 1e-6  # of the mean diagonal, so that two equal samples can be landmarks
 ROWS = 2048  # predicted at a time
+THIRDS, SPLITS = 3, 4  # with more parts, or fewer splits to average, noise has coefficients too far from 0
+FLATTEST = -0.001  # slope of the line by the known hardness alone: with a flat one, all would be alike
 NEAREST = 50  # least number of errors, of samples with similar predictions, that an interval is made of
 
 
@@ -204,21 +206,40 @@ class Ridge:
     start: float  # the prediction where all coordinates are zero
     slope: np.ndarray  # (r,) weights of the coordinates
     penalty: float
-    left_out: np.ndarray  # (n,) the prediction for each sample by the others
+    target: np.ndarray  # (n,)
+    root: np.ndarray  # (n, r), root @ root.T + 1 / n is the hat matrix: it turns the target into what is fitted
 
     @classmethod
     def fit(cls, phi: np.ndarray, target: np.ndarray) -> Ridge:
         """Fit (n, r) coordinates to an (n,) target."""
-        mean, intercept = phi.mean(0), float(target.mean())
-        values, vectors = eigh((phi - mean).T @ (phi - mean), driver="evd")
-        along, y = (phi - mean) @ vectors, target - intercept  # (n, r), (n,)
+        center, mean = phi.mean(0), float(target.mean())
+        values, vectors = eigh((phi - center).T @ (phi - center), driver="evd")
+        along, y = (phi - center) @ vectors, target - mean  # (n, r), (n,)
         raised = np.maximum(values, 0.0)[:, None] + PENALTIES  # (r, p)
         weights = (along.T @ y)[:, None] / raised
         leverage = (along**2) @ (1 / raised) + 1 / len(y)  # (n, p)
         errors = (y[:, None] - along @ weights) / np.maximum(1 - leverage, 1e-9)
         best = int(np.argmin(np.mean(errors**2, axis=0)))
         slope = vectors @ weights[:, best]
-        return cls(float(intercept - mean @ slope), slope, float(PENALTIES[best]), target - errors[:, best])
+        root = along / np.sqrt(raised[:, best])
+        return cls(float(mean - center @ slope), slope, float(PENALTIES[best]), target, root)
+
+    def held_out(self, order: np.ndarray) -> np.ndarray:
+        """(n,) each third of the order predicted by the other two, all around the mean of all thirds.
+
+        So that nothing orders samples against their own answers. The mean of the others would: it is low where the own answer is
+        high. Leaving out one sample at a time would, where little is learned: the slope is a little lower, too.
+        """
+        mean, predicted = self.target.mean(), np.empty(len(order))
+        y = self.target - mean
+        residual = y - self.root @ (self.root.T @ y)
+        for third in np.array_split(order, THIRDS):
+            others = len(order) - len(third)
+            hat = self.root[third] @ self.root[third].T + 1 / len(order)
+            error = solve(np.eye(len(third)) - hat, residual[third], assume_a="pos")  # of the fit to the other two
+            mean_of_others = -y[third].sum() / others
+            predicted[third] = self.target[third] - error - mean_of_others
+        return predicted
 
 
 class AnswerModel:
@@ -230,24 +251,30 @@ class AnswerModel:
         target: (n,) their stabilized frequencies.
         answers: how many people answer about a sample.
         learned: whether there are answers enough to learn from more than the known hardness.
-        seed: of the landmarks.
+        seed: of the landmarks and of the splits into thirds.
     """
 
     def __init__(
         self, known: Known, rows: np.ndarray, target: np.ndarray, answers: float, *, learned: bool = True, seed: int = 0
     ) -> None:
         self.known, self.rows, self.target, self.answers = known, rows, target, answers
-        chosen = np.random.default_rng(seed).permutation(len(rows))[:LANDMARKS]
+        rng = np.random.default_rng(seed)
+        chosen = rng.permutation(len(rows))[:LANDMARKS]
         self.map: LandmarkMap | HardnessMap = LandmarkMap(known.take(rows[chosen])) if learned else HardnessMap()
         self.phi = self.map(known.take(rows))  # (n, r)
         self.ridge = Ridge.fit(self.phi, target)
-        self.errors = target - self.ridge.left_out  # (n,)
+        splits = [self.ridge.held_out(rng.permutation(len(rows))) for _ in range(SPLITS)]
+        self.errors = target - splits[0]  # (n,)
+        if not learned:  # how steep the line is, answers say; that it falls, they need not
+            self.ridge = replace(self.ridge, slope=np.minimum(self.ridge.slope, FLATTEST))
+            splits = [self.predict(known.take(rows))]
+        self.held_out = np.array(splits)  # (k, n) predictions of the answered samples, by splits
 
     @functools.cached_property
     def stable(self) -> np.ndarray:
-        """(n,) predictions of all samples; of an answered one, by the answers about the others."""
+        """(n,) predictions of all samples; of the answered ones, those of the first split."""
         stable = self.predict(self.known)
-        stable[self.rows] = self.ridge.left_out
+        stable[self.rows] = self.held_out[0]
         return stable
 
     def predict(self, known: Known) -> np.ndarray:
@@ -262,8 +289,9 @@ class AnswerModel:
 
     def interval(self, stable: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
         """(n,) low and high frequency, by the errors of the answered samples with the most similar predictions."""
-        order = np.argsort(self.ridge.left_out, kind="stable")
-        place, errors = self.ridge.left_out[order], self.errors[order]
+        predicted = self.held_out[0]
+        order = np.argsort(predicted, kind="stable")
+        place, errors = predicted[order], self.errors[order]
         k = min(len(order), max(NEAREST, len(order) // 10))
         centers = np.linspace(0, len(order) - k, num=min(len(order) - k + 1, 200)).astype(int)
         tails = np.clip([(1 - level) / 2 * (k + 1) / k, 1 - (1 - level) / 2 * (k + 1) / k], 0, 1)

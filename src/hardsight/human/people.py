@@ -3,7 +3,7 @@
 id                    of the input
 predicted_frequency   how often people would choose the given class; low is hard
 low, high             the interval in which the frequency among as many people would lie
-source                answered: predicted by the answers about the other samples; predicted: nobody was asked
+source                answered: predicted by two thirds of the answers, without its own; predicted: nobody was asked
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from hardsight.errors import InputError
 from hardsight.files.human import People, match, read_people
-from hardsight.human.answer_model import AnswerModel, Known, Ridge, known_of, stabilized
+from hardsight.human.answer_model import THIRDS, AnswerModel, Known, Ridge, known_of, stabilized
 from hardsight.human.settings import PeopleSettings
 from hardsight.human.votes import read_votes
 from hardsight.options import takes
@@ -27,7 +27,7 @@ from hardsight.result import Result, table_target
 from hardsight.scoring.comparable import check_reference
 from hardsight.screen import Cell, Sentence, ShownTable, line, number, percent
 from hardsight.snapshot import Snapshot
-from hardsight.stats.coefficients import correlate_columns
+from hardsight.stats.coefficients import COEFFICIENTS, Kind, interval
 
 if TYPE_CHECKING:
     from hardsight.option_types import PeopleOptions
@@ -36,6 +36,7 @@ FEWEST = 30  # answered samples for any prediction
 ENOUGH = 100  # answered samples to learn from; with fewer, a score that needs none ranks better
 ASSUMED = 10  # answers a sample, where a frequency comes without their number
 DRAWS, CURVE = 3, 500  # of the learning curve: draws of each size, and landmarks, fewer than of the model itself
+ALIKE = 1e-9  # frequencies no further apart are one
 MEMORIZED = 0.02  # how much better a model is on the answered samples if it was trained on them
 
 
@@ -80,38 +81,38 @@ class PredictedAnswers(Result):
 
     @functools.cached_property
     def agreement(self) -> dict[str, float]:
-        """Spearman and Pearson of the answered samples with predictions by the others, and Spearman of the hardness alone."""
-        frequency, rows = self.answered.frequency, self.answered.rows
-        predicted, hardness = self.model.ridge.left_out, self.model.known.hardness[rows]
-        spearman = correlate_columns("spearman", predicted, frequency, self.settings.level)
-        pearson = correlate_columns("pearson", self.model.expected(predicted), frequency).value
-        alone = correlate_columns("spearman", -hardness, frequency).value
-        return {"spearman": spearman.value, "low": spearman.low, "high": spearman.high, "pearson": pearson, "hardness": alone}
+        """Spearman and Pearson of answered samples, mean over splits; Spearman of the hardness alone; NaN if all are alike."""
+        frequency, hardness = self.answered.frequency, self.model.known.hardness[self.answered.rows]
+        spearman = float(np.mean([_coefficient("spearman", predicted, frequency) for predicted in self.model.held_out]))
+        low, high = interval("spearman", spearman, len(frequency), self.settings.level)
+        expected = [self.model.expected(predicted) for predicted in self.model.held_out]
+        pearson = float(np.mean([_coefficient("pearson", predicted, frequency) for predicted in expected]))
+        alone = _coefficient("spearman", -hardness, frequency)
+        return {"spearman": spearman, "low": low, "high": high, "pearson": pearson, "hardness": alone}
 
     @functools.cached_property
     def shares(self) -> dict[str, float]:
         """Of the variance of people's frequencies: what is predicted, what is noise of few answers, what is left to learn."""
         frequency, noise = self.answered.frequency, self.answered.noise
-        variance = float(frequency.var())
-        left = float(np.mean((frequency - self.model.expected(self.model.ridge.left_out)) ** 2)) / variance
+        variance, predicted = float(frequency.var()), self.model.expected(self.model.target - self.model.errors)
+        left = float(np.mean((frequency - predicted) ** 2)) / variance
         shares = {"predicted": 1 - left}
         return shares if noise is None else shares | {"noise": noise / variance, "left": max(0.0, left - noise / variance)}
 
     @functools.cached_property
     def curve(self) -> list[tuple[int, float]]:
-        """Spearman by the number of answered samples: on the other answered ones, and for all of them left out one by one."""
+        """Spearman on the other answered samples, by the number of those that it learns from."""
         n, curve = len(self.answered.rows), []
         for size in (size for size in (n // 8, n // 4, n // 2) if size >= ENOUGH):
             draws = [self._of_some(np.random.default_rng(self.settings.seed + k).permutation(n), size) for k in range(DRAWS)]
             curve.append((size, float(np.mean(draws))))
-        return [*curve, (n, self.agreement["spearman"])]
+        return [*curve, (n - n // THIRDS, self.agreement["spearman"])]
 
     def _of_some(self, order: np.ndarray, size: int) -> float:
         few, rest = order[:size], order[size:]
         phi = self.model.phi[:, :CURVE]  # the first coordinates are those of the first landmarks
         ridge = Ridge.fit(phi[few], self.model.target[few])
-        predicted = ridge.start + phi[rest] @ ridge.slope
-        return correlate_columns("spearman", predicted, self.answered.frequency[rest]).value
+        return _coefficient("spearman", phi[rest] @ ridge.slope, self.answered.frequency[rest])
 
     @functools.cached_property
     def ask_next(self) -> list[Any]:
@@ -122,11 +123,20 @@ class PredictedAnswers(Result):
 
     def lines(self) -> Iterator[Sentence | ShownTable]:
         """How well it predicts, what limits it, how it grows with answers, and what to ask next."""
-        n, found, shares = len(self.answered.rows), self.agreement, self.shares
+        n, found = len(self.answered.rows), self.agreement
         yield line(f"answered {n}   predicted {len(self) - n}", answered=n, predicted=len(self) - n)
+        if np.isfinite(found["spearman"]):
+            yield from self._learned()
+        if self.ask_next:
+            names = ", ".join(map(str, self.ask_next))
+            yield line(f"to ask next, drawn at random, since no choice is known to teach more: {names}", ask_next=self.ask_next)
+
+    def _learned(self) -> Iterator[Sentence | ShownTable]:
+        n, found, shares = len(self.answered.rows), self.agreement, self.shares
+        learned = f"each third predicted by the other two; without answers {found['hardness']:.3f}"
         yield line(
             f"Spearman {found['spearman']:.3f} [{found['low']:.3f}, {found['high']:.3f}], Pearson {found['pearson']:.3f} "
-            f"with people, each sample predicted by the others; without answers {found['hardness']:.3f}",
+            f"with people, {learned if n >= ENOUGH else 'by a score that needs no answers'}",
             agreement=found,
         )
         words = [f"{percent(shares['predicted'], digits=0)} % of the differences between samples is predicted"]
@@ -137,11 +147,14 @@ class PredictedAnswers(Result):
             ]
         yield line(", ".join(words), shares=shares)
         if len(self.curve) > 1:
-            rows = [(number(size), number(value, ".3f")) for size, value in self.curve]
+            rows = [(number(size), number(value if np.isfinite(value) else None, ".3f")) for size, value in self.curve]
             yield ShownTable("learning_curve", ("answered", Cell("Spearman", "spearman")), rows, words=0)
-        if self.ask_next:
-            names = ", ".join(map(str, self.ask_next))
-            yield line(f"to ask next, drawn at random, since no choice is known to teach more: {names}", ask_next=self.ask_next)
+
+
+def _coefficient(kind: Kind, predicted: np.ndarray, frequency: np.ndarray) -> float:
+    """NaN where either has one value only, up to rounding."""
+    alike = min(np.ptp(predicted), np.ptp(frequency)) < ALIKE
+    return float("nan") if alike else COEFFICIENTS[kind](predicted, frequency)
 
 
 @takes(PeopleSettings)
@@ -235,6 +248,10 @@ def _predicted(known: Known, answered: Answered, model: Snapshot, settings: Peop
         found.notes.append(
             f"{n} answered samples are too few to learn from: predictions are a score that needs no answers, scaled to them. "
             f"From {ENOUGH} answered samples on, answers add to it."
+        )
+    if np.isnan(found.agreement["spearman"]):
+        found.notes.append(
+            "no coefficient: the answered samples are alike in all that is known of them, so their predictions are, too."
         )
     if answered.answers is None:
         found.notes.append("how many people answered is not known: noise and model error cannot be told apart.")
