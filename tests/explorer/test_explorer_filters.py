@@ -331,7 +331,7 @@ def test_tables_in_memory_are_shown_with_their_images(tmp_path: Path, monkeypatc
             assert display.class_names == ["cat", "dog"] and words(display.columns["label"]).to_pylist()[:2] == ["dog", "dog"]
             assert display.suspects is not None and display.by == "error_score"
             assert [pictures.image(row).getpixel((0, 0)) for row in (0, 39)] == [(0, 0, 0), (39, 0, 0)]
-            view.page.review.put("tab", view.ids[3], "fine")
+            view.page.review.put("tab", str(view.ids[3]), "fine")
             assert view.marks["id"].to_pylist() == view.ids[3:4] and view.page.review.path is None  # in no file
     assert report(table) == Path("report.html") and len(data_of(tmp_path / "report.html")["thumbs"]) == 40
     assert export(table, "coco").samples == 40 and (tmp_path / "table-coco" / "annotations.json").is_file()

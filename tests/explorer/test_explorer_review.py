@@ -292,7 +292,9 @@ def test_a_verdict_has_one_color_whatever_else_was_found(watched: Watched, run: 
     write_suspects(run, likely=0)  # ambiguous is the first verdict that there is
     with browsing(watched, run, view="color=verdict") as page:
         expect(page.locator("#legend .entry")).to_have_text(["ambiguous"])
-        expect(page.locator("#legend .entry .dot")).to_have_css("background-color", "rgb(224, 100, 42)")  # of the second verdict
+        expect(page.locator("#legend .entry .dot")).to_have_css(
+            "background-color", "rgb(47, 127, 193)"
+        )  # whichever verdicts there are
 
 
 def test_suspects_are_reviewed_by_verdict_with_one_key(watched: Watched, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
