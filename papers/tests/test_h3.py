@@ -53,11 +53,6 @@ def test_with_all_classes_drawn_nothing_changes() -> None:
     assert (few["logit_margin"] <= SCORES["logit_margin"] + 1e-9).all() and (few["avh"] > SCORES["avh"]).all()
 
 
-def test_avh_of_the_nearest_classes_lies_between_the_nearest_and_all() -> None:
-    assert TABLES.avh_of_nearest(1) == pytest.approx(SCORES["avh_nearest"])
-    assert TABLES.avh_of_nearest(C - 1) == pytest.approx(SCORES["avh"])
-
-
 def test_joined_classes_have_their_nearest_member_and_the_sum_of_probabilities() -> None:
     """As worked out class by class; a class of its own each joins nothing."""
     for name, column in TABLES.joined(np.arange(C)).scores().items():
@@ -98,7 +93,7 @@ def test_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where people mind the competitor, the claim about it holds, and that AVH is enough does not."""
     monkeypatch.setattr(h3, "_judged", lambda context: [JUDGED])
     monkeypatch.setattr(h3, "DRAWN", (10,))
-    monkeypatch.setattr(h3, "NEAREST", (1, 5))
+    monkeypatch.setattr(h3, "NEAREST", (1, C - 1))
     context: Any = SimpleNamespace(seed=0)
     outcome = h3.hypothesis_3(context)
     verdicts = {claim.text: claim.verdict for claim in outcome.claims}
@@ -106,7 +101,9 @@ def test_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     assert verdicts["AVH agrees with people more than confidence (hypothesis 3)."] == "does not hold"
     assert "With 1,000 classes the nearest competitor adds to the angle." not in verdicts  # there are 40
     titles = [table.title for table in outcome.tables]
-    assert titles[-3].startswith("AVH over that many nearest other classes")
+    network, one, others, every = outcome.tables[-3].rows[0][1:]
+    assert network == "net" and one == pytest.approx(spearman(SCORES["avh_nearest"], -FREQUENCY), abs=1e-4)
+    assert others == pytest.approx(every, abs=1e-4) and "AVH over that many nearest other classes" in titles[-3]
     assert titles[-2:] == ["With fewer classes, drawn at random", "From the logit margin to the angular gap"]
     assert len(outcome.figures) == 1 and "made up" in outcome.about
 

@@ -718,6 +718,15 @@ def test_claims_about_curves_drawn_by_hand() -> None:
     assert "holds" not in verdicts(avh_claims([backwards])[:3] + norm_claims([backwards])[:3])
 
 
+def test_a_fall_of_the_norm_counts() -> None:
+    """It ends highest, but fell in three of eleven steps; and rose by less than twice what it had fallen."""
+    norm = [5.0, 4.5, 4.0, 3.0, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]
+    run = story("net", True, norm=[norm, norm], correct=[norm, norm])
+    keeps, climbs = norm_claims([run])[:2]
+    assert keeps.verdict == climbs.verdict == "inconclusive" and "+1.5 after -1.5" in climbs.found
+    assert "5 to 10, lowest 3 in epoch 4, highest 10 in epoch 12; 8 of 11 steps are rises" in keeps.found
+
+
 def test_small_levels_are_joined_to_the_next_easier_one() -> None:
     curves = curves_of({"avh": [[4.0], [2.0], [1.0], [0.0]]})
     curves.count[:, 0] = [15, 135, 900, 60]

@@ -50,11 +50,6 @@ class ClassTables:
         logits = np.stack([logsumexp(self.logits[:, which], axis=1) for which in members], axis=1)
         return ClassTables(angles, logits, of_class[self.labels])
 
-    def avh_of_nearest(self, count: int) -> np.ndarray:
-        """(n,) AVH over the own class and that many nearest others alone: 1 is `avh_nearest`, all others AVH itself."""
-        angle, rival_angles = _own_and_others(self.angles, self.labels, np.inf)
-        return angle / (angle + np.partition(rival_angles, count - 1, axis=1)[:, :count].sum(1))
-
     def scores(self) -> dict[str, np.ndarray]:
         """(n,) each, high is hard: four without the nearest competitor, four with it; the loss is confidence without ties."""
         angle, rival_angles = _own_and_others(self.angles, self.labels, np.nan)

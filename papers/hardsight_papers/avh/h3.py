@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight import Head, Snapshot
+from hardsight import Head, Snapshot, score
 from hardsight.render import COLORS
 from hardsight.stats import bootstrap, noise_ceiling, selection_frequency, spearman
 from hardsight_papers.arrays import open_labeled
@@ -279,9 +279,9 @@ def _nearest(judged: list[Judged]) -> list[Table]:
     rows: list[list[Value]] = []
     for each in judged:
         if each.snapshot is not None and each.classes > max(NEAREST):
-            tables = ClassTables.of(each.snapshot)
-            scores = {str(count): tables.avh_of_nearest(count)[each.rows] for count in NEAREST} | {"all": each.scores["avh"]}
-            rows.append([*each.key[:2], *each.spearman(scores).values()])
+            table = score(each.snapshot, scores=[f"avh_nearest:{count}" for count in NEAREST]).table
+            columns = {str(count): table[f"avh_nearest:{count}"].to_numpy()[each.rows] for count in NEAREST}
+            rows.append([*each.key[:2], *each.spearman(columns | {"all": each.scores["avh"]}).values()])
     header = (*COLUMNS[:2], *map(str, NEAREST), "all")
     return [Table("AVH over that many nearest other classes: Spearman with people", header, rows, words=2)] if rows else []
 
