@@ -339,7 +339,7 @@ def _figure(judged: list[Judged]) -> Figure:
     for axes, of in zip(plots, sets, strict=True):
         shown = [each for each in judged if (each.images, each.classes) == of]
         for k, each in enumerate(shown):
-            places = np.arange(len(each.differences)) + 0.15 * (k - (len(shown) - 1) / 2)
+            places = np.arange(len(each.differences)) + min(0.15, 0.9 / len(shown)) * (k - (len(shown) - 1) / 2)
             value, low, high = np.array(list(each.differences.values())).T
             axes.errorbar(value, places, xerr=[value - low, high - value], fmt="o", ms=3.5, color=COLORS[k], label=each.network)
         axes.axvline(0, color="#888888", linewidth=0.8)
