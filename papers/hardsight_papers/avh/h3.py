@@ -52,6 +52,7 @@ MODELS = "h3_models.txt"
 LOSSES = {"softmax loss": "SoftmaxLoss", "cosine loss": "NormFaceLoss", "AVH loss": "AVHLoss"}
 FITTED_ON, STEPS = 10_000, 400  # training images and steps of each loss
 TRAINED: dict[str, Any] = {**ON_CIFAR, **{name: STAGES[name] for name in ("epochs", "schedule_options")}, "lr": 0.1, "size": 16}
+FIXED_SCALE: dict[str, Any] = {"NormFaceLoss": {"loss_options": {"learn_scale": False}}}  # learned at this rate, it falls to 0
 Interval = tuple[float, float, float]  # value, low, high
 
 
@@ -218,7 +219,8 @@ def _trained_whole(context: Context) -> dict[str, tuple[Snapshot, float]]:
     train, (test, _) = open_labeled(context.data.require("cifar10_train", "scale cpu")), cifar_with_people(context)
     networks = {}
     for name, loss_class in LOSSES.items():
-        trained = context.train(train, "cifar_resnet20", loss=loss_class.removesuffix("Loss").lower(), **TRAINED)
+        loss = loss_class.removesuffix("Loss").lower()
+        trained = context.train(train, "cifar_resnet20", loss=loss, **TRAINED, **FIXED_SCALE.get(loss_class, {}))
         learned = float(trained.history[-1]["train"]["accuracy"])
         networks[f"ResNet-20 at 16 pixels, {name}"] = context.extract(trained.run, test), learned
     return networks
