@@ -341,18 +341,19 @@ def _figure(judged: list[Judged]) -> Figure:
     for axes, of in zip(plots, sets, strict=True):
         shown = [each for each in judged if (each.images, each.classes) == of]
         for k, each in enumerate(shown):
-            places = np.arange(len(each.differences)) + min(0.15, 0.9 / len(shown)) * (k - (len(shown) - 1) / 2)
+            places = np.arange(len(each.differences)) + min(0.15, 0.8 / len(shown)) * (k - (len(shown) - 1) / 2)
             value, low, high = np.array(list(each.differences.values())).T
             axes.errorbar(value, places, xerr=[value - low, high - value], fmt="o", ms=3.5, color=COLORS[k], label=each.network)
         axes.axvline(0, color="#888888", linewidth=0.8)
         names = list(shown[0].differences)
         axes.set_yticks(range(len(names)), names if axes is plots[0] else [""] * len(names))
-        axes.invert_yaxis()
+        axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_title(f"{of[0]}, {of[1]:,} classes", fontsize=9)
         axes.set_xlabel("Spearman less that of confidence", fontsize=8)
         axes.set_xlim(ends.min() - margin, ends.max() + margin)
         if axes is plots[0] or of[0] != sets[0][0]:
-            axes.legend(frameon=False, fontsize=7, loc="lower left")
+            beside = {"bbox_to_anchor": (1, 0)} if len(shown) > 5 else {}
+            axes.legend(frameon=False, fontsize=7, loc="lower left", **beside)
     return figure
 
 
