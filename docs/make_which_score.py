@@ -66,9 +66,10 @@ HEAD = """\
 
 | you want to find | start with | keep in mind |
 |---|---|---|
-| wrong labels | `hardsight clean` | picks the evidence for you, and finds duplicates and outliers in the same pass |
+| wrong labels | `hardsight clean` | picks the evidence, and finds duplicates and outliers, too |
 | wrong labels, by one score | `probability_margin`, `loss`; `aum` with epochs | of a model that has not seen the sample; AVH is not the best here |
-| samples that people find hard, too | `angular_gap`, `avh_nearest`, `logit_margin` | with ten classes `avh` and `confidence` are close; with many, `avh` is far behind: [human-agreement.md](human-agreement.md) |
+| samples that people find hard, too | `angular_gap`, `avh_nearest`, `logit_margin` | with many classes `avh` is far behind: [human-agreement.md](human-agreement.md) |
+| the same, with the training set at hand | `human_hardness` | `score TEST --reference TRAIN`: [people.md](people.md#without-answers) |
 | the same, with answers about some hundred samples | `hardsight people` | better than any score: [people.md](people.md) |
 | hard samples, whatever their contrast | `avh`, `avh_relative`, `angular_gap` | contrast and training time change the norm more than the angle |
 | uncertain predictions, without labels | `entropy`, `predicted_confidence`, `avc_predicted` | a model can be confident and wrong |
@@ -79,8 +80,8 @@ HEAD = """\
 
 ## Measured
 
-No score is best at everything. We injected hardness of a known kind into images, and every score had to find it.
-**Average precision** is 1 for a perfect ranking, and the share of hard samples for guessing. **Missed** is the share of hard samples you miss if you review as many samples as there are hard ones.
+No score is best at everything. We injected hardness of known kinds into images; every score had to find it.
+**Average precision** is 1 for a perfect ranking, and the share of hard samples for guessing. **Missed** is the share of hard samples missed by reviewing as many samples as there are hard ones.
 """  # noqa: E501
 
 PICTURE = """\

@@ -359,9 +359,8 @@ def cost(kept: Sequence[Outcome]) -> str:
 
 
 def times(kept: Sequence[Outcome]) -> str:
-    """Seconds of CPU at scale small: of recipes that take long, of all others together, in all; a star: on the clock."""
-    small = [outcome for outcome in kept if "scale" not in outcome]
-    columns = [{outcome["id"]: outcome for outcome in small if outcome["with_data"] == kind} for kind in (True, False)]
+    """Seconds of CPU: of recipes that take long, of all others together, in all; a star: on the clock."""
+    columns = [{outcome["id"]: outcome for outcome in kept if outcome["with_data"] == kind} for kind in (True, False)]
     long = [id for id in recipes() if any(id in column and spent(column[id]) >= LONG for column in columns)]
     rows = [[f"`{id}`", *(seconds([column[id]]) if id in column else "" for column in columns)] for id in long]
     rows.append(["all others", *(seconds([each for id, each in column.items() if id not in long]) for column in columns)])
@@ -376,9 +375,10 @@ def spent(outcome: Outcome) -> float:
 
 
 def seconds(outcomes: Collection[Outcome]) -> str:
-    """The sum over recipes, with a star where some were measured on the clock."""
+    """The sum over recipes, with a star where some were measured on the clock, and the scale if none is of scale small."""
     star = "*" if any("cpu_seconds" not in outcome for outcome in outcomes) else ""
-    return f"{sum(map(spent, outcomes)):.0f}{star}"
+    scales = {outcome.get("scale", SMALL) for outcome in outcomes}
+    return f"{sum(map(spent, outcomes)):.0f}{star}" + (f" at `--scale {scales.pop()}`" if scales and SMALL not in scales else "")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

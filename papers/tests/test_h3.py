@@ -93,6 +93,7 @@ def test_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where people mind the competitor, the claim about it holds, and that AVH is enough does not."""
     monkeypatch.setattr(h3, "_judged", lambda context: [JUDGED])
     monkeypatch.setattr(h3, "DRAWN", (10,))
+    monkeypatch.setattr(h3, "NEAREST", (1, C - 1))
     context: Any = SimpleNamespace(seed=0)
     outcome = h3.hypothesis_3(context)
     verdicts = {claim.text: claim.verdict for claim in outcome.claims}
@@ -100,6 +101,9 @@ def test_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     assert verdicts["AVH agrees with people more than confidence (hypothesis 3)."] == "does not hold"
     assert "With 1,000 classes the nearest competitor adds to the angle." not in verdicts  # there are 40
     titles = [table.title for table in outcome.tables]
+    network, one, others, every = outcome.tables[-3].rows[0][1:]
+    assert network == "net" and one == pytest.approx(spearman(SCORES["avh_nearest"], -FREQUENCY), abs=1e-4)
+    assert others == pytest.approx(every, abs=1e-4) and "AVH over that many nearest other classes" in titles[-3]
     assert titles[-2:] == ["With fewer classes, drawn at random", "From the logit margin to the angular gap"]
     assert len(outcome.figures) == 1 and "made up" in outcome.about
 

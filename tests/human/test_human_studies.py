@@ -111,6 +111,9 @@ def test_correlate_with_fewest_answers_and_a_list(tmp_path: Path) -> None:
     assert judged(only=tmp_path / "list.txt") == 35
     assert judged(only=tmp_path / "list.json") == 30  # which asks for 10 answers itself
     assert read_selection(tmp_path / "list.json").min_answers == 10
+    (tmp_path / "list.txt").write_text("\n".join(IMAGES[:3]))
+    with pytest.raises(InputError, match="lists 3 of the samples; a coefficient needs at least 4"):
+        judged(only=tmp_path / "list.txt")
 
 
 @pytest.mark.parametrize(

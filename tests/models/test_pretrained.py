@@ -55,8 +55,8 @@ def test_weights_that_nobody_released() -> None:
     with pytest.raises(InputError, match=r"'V9'; it has IMAGENET1K_V1, IMAGENET1K_V2"):
         open_model("torchvision:mobilenet_v2", pretrained="V9")
     pytest.importorskip("timm")
-    with pytest.raises(InputError, match=r"timm:resnet50\.a1_in1k"):
-        open_model("timm:resnet50", pretrained="a1_in1k")
+    with pytest.raises(InputError, match=r"after the model, as in timm:resnet50\.a1_in1k, so not 'V9'"):
+        open_model("timm:resnet50", pretrained="V9")
 
 
 @pytest.mark.parametrize(("spec", "weights"), [("package.module:make", None), ("torchvision:alexnet", "own.pt")])

@@ -1,4 +1,4 @@
-"""Self-training with CBST, CRST and CBST+AVH, run once for Tables 3 and 4, Figure 6 and the slides' variant (here).
+"""Adaptation by every method of Table 3, run once for Tables 3 and 4, Figure 6 and the slides' variant (here).
 
 VisDA-17 at scale paper; PACS features with --data, else digits as pixels and the same digits at a fifth of their contrast.
 """

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight import Head, Snapshot
+from hardsight import Head, Snapshot, score
 from hardsight.render import COLORS
 from hardsight.stats import bootstrap, noise_ceiling, selection_frequency, spearman
 from hardsight_papers.arrays import open_labeled
@@ -30,7 +30,7 @@ from hardsight_papers.avh.wordnet import find_wordnet
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import Figure, panels
 from hardsight_papers.recipe import Outcome, Table, Value, recipe
-from hardsight_papers.verdicts import DIFFERENCE, Claim, Effect, claim
+from hardsight_papers.verdicts import DIFFERENCE, FITTED, Claim, Effect, claim
 
 FAMILIES = {  # without the nearest competitor, and with it
     "angle over all angles": ("avh", "avh_nearest"),
@@ -45,12 +45,14 @@ PARTS = {  # angle or logit, over all classes (loss is in the order of confidenc
     "angle instead of logit, nearest": ("angular_gap", "logit_margin"),
 }
 DRAWN = (10, 100)  # classes
+NEAREST = (1, 10, 50)  # other classes that AVH takes into account
 FEW = 10  # coarser classes, beside those of Figure 19
 REPLICATES = 300
 MODELS = "h3_models.txt"
 LOSSES = {"softmax loss": "SoftmaxLoss", "cosine loss": "NormFaceLoss", "AVH loss": "AVHLoss"}
 FITTED_ON, STEPS = 10_000, 400  # training images and steps of each loss
 TRAINED: dict[str, Any] = {**ON_CIFAR, **{name: STAGES[name] for name in ("epochs", "schedule_options")}, "lr": 0.1, "size": 16}
+FIXED_SCALE: dict[str, Any] = {"NormFaceLoss": {"loss_options": {"learn_scale": False}}}  # learned at this rate, it falls to 0
 Interval = tuple[float, float, float]  # value, low, high
 
 
@@ -66,6 +68,7 @@ class Judged:
     ceiling: float | None = None
     snapshot: Snapshot | None = None  # where the classes are the network's own
     rows: np.ndarray | None = None  # (n,) of the snapshot
+    learned: float = 1.0  # share of its training images that a network trained here has right
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -110,8 +113,10 @@ def hypothesis_3(context: Context) -> Outcome:
             _coefficients(judged),
             _difference_table(judged),
             _two_way(judged),
+            *_nearest(judged),
             *_drawn(judged, context.seed),
             *_norms(judged),
+            *_learned(judged),
         ],
         figures=_figures(judged),
         claims=_claims(judged, "" if by_people else "No people here: the level of contrast stands in for them."),
@@ -186,12 +191,14 @@ def _cifar(context: Context) -> Iterator[Judged]:
     if not context.data.has("cifar10", "cifar10_people", "cifar10_resnet20", "cifar10_resnet32"):
         return
     networks = {f"ResNet-{depth}": cifar_snapshot(context, depth) for depth in (20, 32)}
-    networks |= _other_heads(context, networks["ResNet-20"]) | _trained_whole(context)
+    networks |= _other_heads(context, networks["ResNet-20"])
+    trained = _trained_whole(context)
     first, (_, counts) = networks["ResNet-20"], cifar_with_people(context)
     counts = counts[[int(id) for id in first.ids]]
     ceiling, frequency = noise_ceiling(counts, first.labels, seed=0).ceiling, selection_frequency(counts, first.labels)
-    for name, network in networks.items():
-        yield Judged("CIFAR-10H", name, 10, ClassTables.of(network).scores(), frequency, ceiling, network, np.arange(len(counts)))
+    for name, (network, learned) in ({name: (network, 1.0) for name, network in networks.items()} | trained).items():
+        scores, rows = ClassTables.of(network).scores(), np.arange(len(counts))
+        yield Judged("CIFAR-10H", name, 10, scores, frequency, ceiling, network, rows, learned)
 
 
 def _other_heads(context: Context, test: Snapshot) -> dict[str, Snapshot]:
@@ -205,17 +212,18 @@ def _other_heads(context: Context, test: Snapshot) -> dict[str, Snapshot]:
     }
 
 
-def _trained_whole(context: Context) -> dict[str, Snapshot]:
-    """ResNet-20 at 16 pixels, features and all trained with each of these losses."""
+def _trained_whole(context: Context) -> dict[str, tuple[Snapshot, float]]:
+    """ResNet-20 at 16 pixels, trained whole with each of these losses, and the share of its training images it has learned."""
     if context.scale != "cpu":
         return {}
     train, (test, _) = open_labeled(context.data.require("cifar10_train", "scale cpu")), cifar_with_people(context)
-    return {
-        f"ResNet-20 at 16 pixels, {name}": context.extract(
-            context.train(train, "cifar_resnet20", loss=loss_class.removesuffix("Loss").lower(), **TRAINED).run, test
-        )
-        for name, loss_class in LOSSES.items()
-    }
+    networks = {}
+    for name, loss_class in LOSSES.items():
+        loss = loss_class.removesuffix("Loss").lower()
+        trained = context.train(train, "cifar_resnet20", loss=loss, **TRAINED, **FIXED_SCALE.get(loss_class, {}))
+        learned = float(trained.history[-1]["train"]["accuracy"])
+        networks[f"ResNet-20 at 16 pixels, {name}"] = context.extract(trained.run, test), learned
+    return networks
 
 
 def _fitted(loss: str, train: Snapshot) -> Head:
@@ -268,6 +276,29 @@ def _two_way(judged: list[Judged]) -> Table:
     return Table("Two ways: the competitor, and the angle", (*COLUMNS, *PARTS), rows, words=3)
 
 
+def _nearest(judged: list[Judged]) -> list[Table]:
+    """AVH over the nearest classes alone, where there are many."""
+    rows: list[list[Value]] = []
+    for each in judged:
+        if each.snapshot is not None and each.classes > max(NEAREST):
+            table = score(each.snapshot, scores=[f"avh_nearest:{count}" for count in NEAREST]).table
+            columns = {str(count): table[f"avh_nearest:{count}"].to_numpy()[each.rows] for count in NEAREST}
+            rows.append([*each.key[:2], *each.spearman(columns | {"all": each.scores["avh"]}).values()])
+    header = (*COLUMNS[:2], *map(str, NEAREST), "all")
+    return [Table("AVH over that many nearest other classes: Spearman with people", header, rows, words=2)] if rows else []
+
+
+def _learned(judged: list[Judged]) -> list[Table]:
+    """What the networks trained here have learned."""
+    rows: list[list[Value]] = []
+    for each in judged:
+        if each.learned < 1 and each.snapshot is not None:
+            right = (ClassTables.of(each.snapshot).logits.argmax(1) == each.snapshot.labels).mean()
+            rows.append([each.network, f"{100 * each.learned:.1f} %", f"{100 * right:.1f} %"])
+    note = f"A network with less than {100 * FITTED:.0f} % of its training images right counts in no claim."
+    return [Table("Trained here", ("network", "training images right", "test images right"), rows, note=note)] if rows else []
+
+
 def _drawn(judged: list[Judged], seed: int) -> list[Table]:
     """The same with fewer classes, where there are many."""
     rows: list[list[Value]] = []
@@ -310,23 +341,25 @@ def _figure(judged: list[Judged]) -> Figure:
     for axes, of in zip(plots, sets, strict=True):
         shown = [each for each in judged if (each.images, each.classes) == of]
         for k, each in enumerate(shown):
-            places = np.arange(len(each.differences)) + 0.15 * (k - (len(shown) - 1) / 2)
+            places = np.arange(len(each.differences)) + min(0.15, 0.8 / len(shown)) * (k - (len(shown) - 1) / 2)
             value, low, high = np.array(list(each.differences.values())).T
             axes.errorbar(value, places, xerr=[value - low, high - value], fmt="o", ms=3.5, color=COLORS[k], label=each.network)
         axes.axvline(0, color="#888888", linewidth=0.8)
         names = list(shown[0].differences)
         axes.set_yticks(range(len(names)), names if axes is plots[0] else [""] * len(names))
-        axes.invert_yaxis()
+        axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_title(f"{of[0]}, {of[1]:,} classes", fontsize=9)
         axes.set_xlabel("Spearman less that of confidence", fontsize=8)
         axes.set_xlim(ends.min() - margin, ends.max() + margin)
         if axes is plots[0] or of[0] != sets[0][0]:
-            axes.legend(frameon=False, fontsize=7, loc="lower left")
+            beside = {"bbox_to_anchor": (1, 0)} if len(shown) > 5 else {}
+            axes.legend(frameon=False, fontsize=7, loc="lower left", **beside)
     return figure
 
 
 def _claims(judged: list[Judged], why_not: str) -> list[Claim]:
     rule = f"The 95 % bootstrap interval of the paired difference lies above 0 and reaches {DIFFERENCE}, in every row."
+    judged = [each for each in judged if each.learned >= FITTED]
     many = [each for each in judged if each.classes >= 1000]
     effects = {
         "AVH agrees with people more than confidence (hypothesis 3).": _by_key(judged, "avh"),

@@ -15,7 +15,7 @@ from hardsight.files.epochs import moments
 from hardsight.files.human import People, match, read_people
 from hardsight.files.human_studies import read_selection
 from hardsight.files.reading import existing_file
-from hardsight.human.comparisons import Agreement, Row, agree
+from hardsight.human.comparisons import FEWEST, Agreement, Row, agree
 from hardsight.human.correlations import Correlations
 from hardsight.human.disagreement import images_of
 from hardsight.human.models import (
@@ -108,6 +108,8 @@ def _opened(x: Any, human: Any, settings: CorrelateSettings) -> _Comparison:
     models = [of_split(model, settings.split, in_order=people is not None and people.ids is None) for model in models]
     if selection is not None:
         models = [model.take(selection.rows(model.ids)) for model in models]
+        if (n := min(map(len, models))) < FEWEST:
+            raise InputError(f"{selection.name} lists {n} of the samples; a coefficient needs at least {FEWEST}.")
         people = people if people is None or people.ids is None else people.take(selection.rows(people.ids))
     models = [model.numbered_as(models[0]) for model in models]
     if people is not None:

@@ -115,7 +115,7 @@ def open_timm(name: str, *, pretrained: bool | str, num_classes: int | None) -> 
     """A timm model and its preprocessing; `pretrained` may download."""
     timm = import_with_torchvision("timm", "timm:NAME")
     if isinstance(pretrained, str):
-        raise InputError(f"timm names released weights after the model: timm:{name.partition('.')[0]}.{pretrained.lower()}.")
+        raise InputError(f"timm names released weights after the model, as in timm:resnet50.a1_in1k, so not {pretrained!r}.")
     if not timm.is_model(name) and not name.startswith(("hf_hub:", "hf-hub:")):
         raise InputError(f"timm has no model {name!r}.{did_you_mean(name.partition('.')[0], timm.list_models())}")
     if pretrained:
