@@ -345,7 +345,7 @@ def test_marimo_shows_it_and_follows_the_selection(chromium: Any, tmp_path: Path
 def test_what_comes_back_from_a_frame_joins_it(capsys: pytest.CaptureFixture[str]) -> None:
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "c"]).assign(label=np.arange(40) % 2)
     frame.index += 100
-    view = hardsight.explore(frame, port=0)
+    view: Any = hardsight.explore(frame, port=0)
     ask = Asked(view.server)
     assert "Marks: 0 rows" in repr(view.marks) and "no rows" in repr(view.marks) and "first 0" not in repr(view.marks)
     assert ask.post("/api/selection", bits(3, 17)).status == 200

@@ -66,7 +66,7 @@ class Subspace(Options):
 
     size: int = option(30, "Number of principal directions to keep.", least=1)
 
-    def maps(self, source: np.ndarray, target: np.ndarray) -> tuple[Affine, Affine | None]:
+    def maps(self, source: np.ndarray, target: np.ndarray) -> tuple[Affine, Affine]:
         """What is done to the source and to the target, (n, d) and (m, d)."""
         ours, theirs = _directions(source, self.size), _directions(target, self.size)  # (d, k) each
         none = np.zeros(ours.shape[1])
