@@ -57,6 +57,9 @@ LOOKS = pa.schema([(f.name, {"int": pa.int32(), "float": pa.float64(), "str": pa
 LOOKS = LOOKS.set(LOOKS.get_field_index("phash"), pa.field("phash", pa.uint64()))
 
 
+SEEN = np.array([0.241, 0.691, 0.068], np.float32)  # how bright red, green and blue are for people
+
+
 def look_at(picture: Image.Image) -> Look:
     """Measure one RGB or gray picture, as it was decoded.
 
@@ -73,11 +76,13 @@ def look_at(picture: Image.Image) -> Look:
         small = small.resize((width_small, height_small), Image.Resampling.BILINEAR, reducing_gap=2.0)
     gray = small.convert("L")
     pixels = np.asarray(small, np.float32)  # (h, w, 3)
-    brightness = np.sqrt((pixels / 255) ** 2 @ np.array([0.241, 0.691, 0.068], np.float32))  # (h, w) perceived (HSP color model)
+    channels = np.moveaxis(pixels, 2, 0).copy()  # (3, h, w): over a last axis of 3, `ptp` takes half of all the time
+    # perceived (HSP color model); as a matrix product, each of the threads that decode would start threads of BLAS
+    brightness = np.sqrt((SEEN[:, None, None] * (channels / 255) ** 2).sum(axis=0))  # (h, w)
     darkest, brightest = np.percentile(brightness, [5, 99])
     return Look(
         int(width), int(height), float(brightness.mean()), float(darkest), float(brightest), abs(gray.entropy()),
-        _sharpness(np.asarray(gray, np.float32)), float(np.ptp(pixels, axis=2).mean()), _hash(picture), _phash(gray),
+        _sharpness(np.asarray(gray, np.float32)), float(np.ptp(channels, axis=0).mean()), _hash(picture), _phash(gray),
     )  # fmt: skip
 
 
